@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BACKEND_H
+#define BACKEND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "binding.h"
+#include "cleanup.h"
+#include "violation.h"
+
+/*
+ * The seam between the daemon and who measures. A back end takes resolved bindings, and gives reports
+ * and statistics. It knows no event loop: it offers a file descriptor, and dispatches when that is readable.
+ */
+
+typedef struct Backend Backend;
+
+/* What a back end can express. A binding asks for some of it: backend_needs(). */
+typedef enum BackendCapability {
+        BACKEND_CAN_RETURN = 1 << 0,       /* Stop=return */
+        BACKEND_CAN_STATE_BUDGET = 1 << 1, /* budgets of one state */
+        BACKEND_CAN_INFINITE = 1 << 2,     /* measure, never report */
+        BACKEND_CAN_CONFINE = 1 << 3,      /* confinement to a cgroup */
+} BackendCapability;
+
+typedef struct BackendConfig {
+        unsigned bindings_max;
+        unsigned tasks_max;
+        size_t ring_buffer_size;
+} BackendConfig;
+
+/* Called for each report. The report is the callee's only during the call. */
+typedef void (*BackendReportHandler)(const Report *report, void *userdata);
+
+typedef struct BackendOps {
+        const char *name;
+        unsigned capabilities; /* BackendCapability */
+
+        /* Can it work here? 0, or a negative errno with a sentence that says what is missing. */
+        int (*probe)(char **ret_reason);
+
+        /* Builds the back end; nothing is attached before the first binding. */
+        int (*new)(const BackendConfig *config, Backend **ret, char **ret_reason);
+
+        /* Leaves the kernel as it was found. */
+        Backend *(*free)(Backend *backend);
+
+        /*
+         * Sets the probes of a resolved binding; elf is the file it was resolved in. On failure
+         * nothing of it stays behind, and *ret_reason is a sentence.
+         */
+        int (*add)(Backend *backend, const Binding *binding, const ElfFile *elf, uint32_t *ret_index,
+                   char **ret_reason);
+
+        /* Takes the probes away. Open windows end as "removed"; their completions are reported on dispatch. */
+        int (*remove)(Backend *backend, uint32_t index);
+
+        /* Budgets change without touching the probes, and hold for open windows too. */
+        int (*set_budget)(Backend *backend, uint32_t index,
+                          const uint64_t budget_ns[static TLOB_N_BUDGETS]);
+
+        /* Readable when there is something to dispatch; stays the same for the back end's lifetime. */
+        int (*get_fd)(Backend *backend);
+
+        /* Hands over all reports that are there. Returns how many, or a negative errno. */
+        int (*dispatch)(Backend *backend, BackendReportHandler handler, void *userdata);
+
+        int (*statistics)(Backend *backend, uint32_t index, Statistics *ret);
+        int (*reset_statistics)(Backend *backend, uint32_t index);
+
+        /* What this back end cannot promise on this machine, as sentences; NULL after the last; owned by it. */
+        const char *const *(*limitations)(Backend *backend);
+
+        /* How deadlines are found, as in the D-Bus property DeadlineMode; static. */
+        const char *(*deadline_mode)(Backend *backend);
+} BackendOps;
+
+/* Every back end begins with this. */
+struct Backend {
+        const BackendOps *ops;
+};
+
+/* The back ends that this build has, in the order in which "auto" tries them; NULL after the last. */
+extern const BackendOps *const backends[];
+
+extern const BackendOps backend_bpf_ops;
+
+/* What a binding asks of its back end: BackendCapability. */
+unsigned backend_needs(const Binding *binding);
+
+/* The first of those needs that these capabilities lack, as words for a sentence; NULL if none; static. */
+const char *backend_lacks(const BackendOps *ops, unsigned needs);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef ELF_FILE_H
+#define ELF_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cleanup.h"
+
+/*
+ * An executable or shared library as a place to put probes: from names to file offsets. Files come
+ * from whoever runs the services, so nothing in them is trusted.
+ */
+
+typedef struct ElfFile ElfFile;
+
+/* A place in the file where a probe can sit. */
+typedef struct ElfSite {
+        uint64_t offset; /* in the file, past a leading endbr64 when asked by symbol */
+        char *function;  /* the symbol that it lies in, NULL if none is known; owned */
+} ElfSite;
+
+void elf_site_done(ElfSite *site);
+
+/*
+ * Opens path. Fails with a negative errno and a sentence in *ret_error that names the file: -ENOENT,
+ * -EACCES and the like from open(), -EISDIR or -EINVAL for what is not a regular file, -ENOEXEC for
+ * what is not ELF, not an executable or library, or for another machine.
+ */
+int elf_file_open(const char *path, ElfFile **ret, char **ret_error);
+ElfFile *elf_file_free(ElfFile *elf);
+DEFINE_CLEANUP(ElfFile, elf_file_free);
+
+/* The opened file, owned by elf: what is resolved here is what gets the probe, whatever happens to the path. */
+int elf_file_fd(const ElfFile *elf);
+
+/* The path as opened, owned by elf. */
+const char *elf_file_path(const ElfFile *elf);
+
+/* The GNU build-id in hexadecimal, owned by elf; NULL if there is none. */
+const char *elf_file_build_id(const ElfFile *elf);
+
+/*
+ * Resolves a probe site as written in the configuration: "symbol", "symbol+0x1c" or "0x12a0" (a file
+ * offset). A symbol is looked for in .symtab, then in .dynsym, without its version. Fails with a
+ * negative errno and a sentence in *ret_error:
+ * -EINVAL   not a site
+ * -ENOENT   no such symbol; the sentence lists near names
+ * -ERANGE   outside the file, the executable segments or the function
+ * -ENOTUNIQ several functions of this name at different places
+ * -EOPNOTSUPP an indirect function (IFUNC), a USDT probe
+ */
+int elf_file_resolve(ElfFile *elf, const char *site, ElfSite *ret, char **ret_error);
+
+#endif

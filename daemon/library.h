@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef LIBRARY_H
+#define LIBRARY_H
+
+/*
+ * Finds a shared library by its bare name, as the dynamic loader does for a program without a
+ * RUNPATH of its own: in ld.so.cache, then in the default directories. Only libraries for this machine count.
+ * Gives the path with links resolved. Returns 0, -ENOENT, -ENOMEM.
+ */
+int library_find(const char *name, char **ret_path);
+
+#endif

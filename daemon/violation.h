@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VIOLATION_H
+#define VIOLATION_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cleanup.h"
+#include "tlob-record.h"
+
+/* What a back end reports and counts, in its own words, and the log of recent violations. */
+
+#define STATISTIC_UNKNOWN UINT64_MAX /* in any field: this back end cannot know */
+
+typedef enum ReportType {
+        REPORT_VIOLATION,
+        REPORT_COMPLETION,
+} ReportType;
+
+typedef struct Report {
+        ReportType type;
+        uint32_t backend_index; /* of the binding */
+        uint64_t id;            /* of the window, unique for this boot */
+        uint64_t time_ns;       /* CLOCK_MONOTONIC */
+        uint64_t late_ns;       /* after the moment when the budget ran out; UINT64_MAX: unknown */
+        uint64_t elapsed_ns;
+        uint64_t spent_ns[TLOB_N_STATES];
+        uint64_t cgroup_id; /* of the task; 0: unknown */
+        enum tlob_budget budget;
+        unsigned exceeded; /* bit mask over enum tlob_budget */
+        enum tlob_state state;
+        enum tlob_end end; /* completions only */
+        uint32_t tid;
+        uint32_t pid;
+        char comm[TLOB_COMM_LEN + 1];
+} Report;
+
+/* A report with what the manager knows of it: what journal and bus show. */
+typedef struct Violation {
+        Report report;
+        char *binding; /* full name */
+        char *unit;    /* of the task, "" outside units */
+        char *executable; /* the task's program, NULL if it could not be read */
+        const char *backend; /* static */
+        uint64_t budget_ns;  /* the budget that was broken */
+        int priority;
+        uint64_t suppressed; /* reports of this binding held back before this one */
+} Violation;
+
+void violation_done(Violation *violation);
+
+/*
+ * The sentence of the contract: "nginx.service/request: over its 5ms budget in nginx[4711]: 5.0ms so far
+ * (running 0.2ms, waiting 0.1ms, sleeping 4.7ms)". Owned by the caller; NULL for want of memory.
+ */
+char *violation_to_sentence(const Violation *violation);
+
+const char *tlob_state_to_string(enum tlob_state state);
+const char *tlob_end_to_string(enum tlob_end end);
+
+/* A ring of the most recent violations, newest last; a full one forgets the oldest. */
+typedef struct ViolationLog {
+        Violation *items;
+        size_t size;
+        size_t first;
+        size_t n;
+} ViolationLog;
+
+int violation_log_init(ViolationLog *log, size_t size);
+void violation_log_done(ViolationLog *log);
+
+/* Copies. Returns 0 or -ENOMEM. */
+int violation_log_add(ViolationLog *log, const Violation *violation);
+
+/* i = 0 is the newest; NULL past the oldest. Owned by the log. */
+const Violation *violation_log_get(const ViolationLog *log, size_t i);
+
+/* The books of one binding; see struct tlob_statistics for how they balance. */
+typedef struct Statistics {
+        struct tlob_statistics counters;
+        uint64_t open; /* windows open now */
+} Statistics;
+
+#endif

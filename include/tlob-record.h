@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef TLOB_RECORD_H
+#define TLOB_RECORD_H
+
+/*
+ * What the BPF programs and the daemon share: the layout of the maps that both touch, and of the
+ * records in the ring buffer. Fixed-width types only, no padding that is not spelled out.
+ *
+ * Include <linux/types.h> (the daemon) or the BPF program's own types first.
+ *
+ * All times are CLOCK_MONOTONIC nanoseconds.
+ */
+
+/* The three states that the time of a window is split in, as in the kernel's tlob monitor. */
+enum tlob_state {
+        TLOB_RUNNING,  /* on a CPU */
+        TLOB_WAITING,  /* runnable, on a run queue */
+        TLOB_SLEEPING, /* blocked */
+        TLOB_N_STATES,
+};
+
+/* Which budget: index in budget_ns[]. The last three are 1 + the state. */
+enum tlob_budget {
+        TLOB_BUDGET_TOTAL,
+        TLOB_BUDGET_RUNNING,
+        TLOB_BUDGET_WAITING,
+        TLOB_BUDGET_SLEEPING,
+        TLOB_N_BUDGETS,
+};
+
+/* How a window ended. */
+enum tlob_end {
+        TLOB_END_STOP,
+        TLOB_END_EXIT,      /* the task exited */
+        TLOB_END_EXEC,      /* the task began another program */
+        TLOB_END_ABANDONED, /* its return can no longer come: longjmp(), an exception */
+        TLOB_END_REMOVED,   /* the binding was removed */
+        TLOB_N_ENDS,
+};
+
+enum tlob_record_type {
+        TLOB_RECORD_VIOLATION,
+        TLOB_RECORD_COMPLETION,
+};
+
+#define TLOB_COMM_LEN 16 /* TASK_COMM_LEN */
+
+/* One entry of the ring buffer. */
+struct tlob_record {
+        __u32 type;    /* enum tlob_record_type */
+        __u32 binding; /* index of the binding */
+        __u64 binding_generation;
+        __u64 id; /* of the window, the same in its violation and its completion */
+        __u64 time_ns;
+        __u64 elapsed_ns; /* = spent_ns[0] + [1] + [2] */
+        __u64 spent_ns[TLOB_N_STATES];
+        __u64 cgroup_id; /* of the task, in the cgroup v2 hierarchy */
+        __u64 late_ns;   /* violation: time_ns after the moment when the budget ran out */
+        __u32 budget;    /* enum tlob_budget: the first budget broken */
+        __u32 exceeded;  /* bit mask over enum tlob_budget: every budget broken so far */
+        __u32 state;     /* enum tlob_state at that moment */
+        __u32 end;       /* completion: enum tlob_end */
+        __u32 tid;       /* in the daemon's pid namespace, 0 if not visible there */
+        __u32 pid;
+        char comm[TLOB_COMM_LEN];
+};
+
+/*
+ * A site: a place where a probe sits. The cookie of the probe is the site's index and generation, so
+ * that a hit of a probe that is just being taken away finds a generation that is no longer there.
+ */
+struct tlob_site {
+        __u32 generation; /* 0: not in use */
+        __u32 is_return;  /* a return probe: matched by stack pointer */
+        __u64 levels;     /* bit n: bindings confined to a cgroup at depth n; bit 63: unconfined */
+};
+
+#define TLOB_LEVEL_MAX 62
+#define TLOB_LEVEL_UNCONFINED 63
+
+#define TLOB_COOKIE(site, generation) (((__u64) (generation) << 32) | (__u32) (site))
+
+/* (site, cgroup) picks the bindings. cgroup_id 0: the bindings that are confined to no unit. */
+struct tlob_scope_key {
+        __u64 cgroup_id;
+        __u32 site;
+        __u32 reserved;
+};
+
+#define TLOB_SCOPE_MAX 16 /* bindings with the same site and the same confinement */
+
+struct tlob_scope {
+        __u32 n;
+        __u32 binding[TLOB_SCOPE_MAX];
+};
+
+/* A binding, as the BPF programs see it. */
+struct tlob_binding {
+        __u64 generation;                /* unique for the lifetime of the maps; 0: not in use */
+        __u64 budget_ns[TLOB_N_BUDGETS]; /* ~0: none */
+};
+
+/*
+ * The books of one binding. They balance at any moment of rest:
+ * starts = in_budget + violated + open windows + ended[] + over_limit, where "violated" are windows
+ * that ended by their stop after a violation, and ended[] counts every other end.
+ */
+struct tlob_statistics {
+        __u64 starts;
+        __u64 in_budget;
+        __u64 violated;
+        __u64 ended[TLOB_N_ENDS]; /* ended[TLOB_END_STOP] stays 0 */
+        __u64 over_limit;         /* no room: too many windows on the task, or too many tasks */
+        __u64 nested;             /* starts inside an open window of the same binding */
+        __u64 unmatched;          /* stops without an open window */
+        __u64 violations;         /* each counted when it is found */
+        __u64 lost;               /* records for which the ring buffer had no room */
+        __u64 spent_ns[TLOB_N_STATES];
+        __u64 max_ns;
+};
+
+#define TLOB_WINDOWS_MAX 8 /* open at once on one task */
+
+struct tlob_window {
+        __u64 generation; /* of its binding; 0: this place is free */
+        __u64 start_ns;
+        __u64 base_ns[TLOB_N_STATES]; /* the task's totals at the start */
+        __u64 stack_pointer;
+        __u64 id;         /* 0 until it is in violation */
+        __u32 binding;
+        __u32 exceeded; /* as in the record */
+};
+
+/*
+ * A task that has, or had, a window. The scheduler hooks add to the totals, whatever the number of
+ * windows; a window is the difference of the totals between its start and its end.
+ */
+struct tlob_task {
+        __u64 task;     /* address of its task_struct; 0: this slot is free */
+        __u64 sequence; /* odd while a hook changes what follows */
+        __u64 last_ns;
+        __u64 total_ns[TLOB_N_STATES]; /* up to last_ns */
+        __u32 state;
+        __u32 tid;
+        __u32 pid;
+        __u32 reserved;
+        struct tlob_window windows[TLOB_WINDOWS_MAX];
+};
+
+#endif
