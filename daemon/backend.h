@@ -50,8 +50,8 @@ typedef struct BackendOps {
          * Sets the probes of a resolved binding; elf is the file it was resolved in. On failure
          * nothing of it stays behind, and *ret_reason is a sentence.
          */
-        int (*add)(Backend *backend, const Binding *binding, const ElfFile *elf, uint32_t *ret_index,
-                   char **ret_reason);
+        int (*add)(Backend *backend, const Binding *binding, const ElfFile *elf,
+                   uint32_t *ret_index, char **ret_reason);
 
         /* Takes the probes away. Open windows end as "removed"; their completions are reported on dispatch. */
         int (*remove)(Backend *backend, uint32_t index);

@@ -17,7 +17,7 @@
 
 #define BUDGET_MIN_NS UINT64_C(1000)
 #define BUDGET_MAX_NS UINT64_C(3600000000000)
-#define BUDGET_NONE UINT64_MAX
+#define BUDGET_NONE   UINT64_MAX
 
 typedef enum BindingState {
         BINDING_ACTIVE,   /* its probes are set */
@@ -58,12 +58,12 @@ typedef struct Binding {
         char *path; /* of the executable or library */
         char *build_id;
         ElfSite start_site;
-        ElfSite stop_site; /* unused when the stop is the return */
+        ElfSite stop_site;  /* unused when the stop is the return */
         uint64_t cgroup_id; /* of the unit; 0: confined to none */
         unsigned cgroup_level;
 
         BindingState state;
-        char *state_reason; /* a sentence, NULL if there is nothing to say */
+        char *state_reason;      /* a sentence, NULL if there is nothing to say */
         struct Backend *backend; /* not owned; NULL unless active */
         uint32_t backend_index;  /* the back end's own handle, valid with backend */
         uint64_t suppressed;     /* reports held back since the last one that was made */

@@ -20,7 +20,7 @@ extern const char *const config_directories[];
 
 /* What is wrong with a file, but stops nothing. */
 typedef struct ConfigMessage {
-        int level; /* syslog's */
+        int level;  /* syslog's */
         char *text; /* "file:line: sentence" */
 } ConfigMessage;
 
@@ -29,8 +29,8 @@ typedef struct Config {
         BackendChoice backend;
         uint64_t rate_limit_interval_ns; /* 0: no limit */
         unsigned rate_limit_burst;
-        unsigned bindings_max;  /* bindings that can be active at once */
-        unsigned tasks_max;     /* tasks that can be measured at once */
+        unsigned bindings_max;   /* bindings that can be active at once */
+        unsigned tasks_max;      /* tasks that can be measured at once */
         size_t ring_buffer_size; /* bytes, a power of two */
         unsigned violations_max; /* kept for GetViolations() */
 

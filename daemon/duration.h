@@ -7,11 +7,11 @@
 
 /* Time spans as people write them in systemd's files, to the nanosecond. */
 
-#define NSEC_PER_USEC UINT64_C(1000)
-#define NSEC_PER_MSEC UINT64_C(1000000)
-#define NSEC_PER_SEC UINT64_C(1000000000)
+#define NSEC_PER_USEC   UINT64_C(1000)
+#define NSEC_PER_MSEC   UINT64_C(1000000)
+#define NSEC_PER_SEC    UINT64_C(1000000000)
 #define NSEC_PER_MINUTE (60 * NSEC_PER_SEC)
-#define NSEC_PER_HOUR (60 * NSEC_PER_MINUTE)
+#define NSEC_PER_HOUR   (60 * NSEC_PER_MINUTE)
 
 #define DURATION_INFINITY UINT64_MAX
 

@@ -25,7 +25,7 @@ static int stderr_is_journal(void) {
         struct stat st;
 
         return stream && sscanf(stream, "%llu:%llu", &dev, &ino) == 2 &&
-                fstat(STDERR_FILENO, &st) >= 0 && st.st_dev == dev && st.st_ino == ino;
+               fstat(STDERR_FILENO, &st) >= 0 && st.st_dev == dev && st.st_ino == ino;
 }
 
 static void send_to_journal(int level, int error, const char *file, int line, const char *func,

@@ -40,9 +40,9 @@ typedef struct Report {
 /* A report with what the manager knows of it: what journal and bus show. */
 typedef struct Violation {
         Report report;
-        char *binding; /* full name */
-        char *unit;    /* of the task, "" outside units */
-        char *executable; /* the task's program, NULL if it could not be read */
+        char *binding;       /* full name */
+        char *unit;          /* of the task, "" outside units */
+        char *executable;    /* the task's program, NULL if it could not be read */
         const char *backend; /* static */
         uint64_t budget_ns;  /* the budget that was broken */
         int priority;

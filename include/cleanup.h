@@ -14,33 +14,33 @@
 #include <string.h>
 #include <unistd.h>
 
-#define _cleanup_(f) __attribute__((cleanup(f)))
+#define _cleanup_(f)   __attribute__((cleanup(f)))
 #define _printf_(a, b) __attribute__((format(printf, a, b)))
 
 #define ELEMENTSOF(x) (sizeof(x) / sizeof((x)[0]))
 
-#define TAKE_PTR(p)                    \
-        ({                             \
-                typeof(p) *_pp = &(p); \
-                typeof(p) _p = *_pp;   \
-                *_pp = NULL;           \
-                _p;                    \
+#define TAKE_PTR(p)                                                                                \
+        ({                                                                                         \
+                typeof(p) *_pp = &(p);                                                             \
+                typeof(p) _p = *_pp;                                                               \
+                *_pp = NULL;                                                                       \
+                _p;                                                                                \
         })
 
-#define TAKE_FD(fd)                \
-        ({                         \
-                int *_pfd = &(fd); \
-                int _fd = *_pfd;   \
-                *_pfd = -EBADF;    \
-                _fd;               \
+#define TAKE_FD(fd)                                                                                \
+        ({                                                                                         \
+                int *_pfd = &(fd);                                                                 \
+                int _fd = *_pfd;                                                                   \
+                *_pfd = -EBADF;                                                                    \
+                _fd;                                                                               \
         })
 
 /* Defines func##p(), for _cleanup_(), from a destructor that takes a pointer. */
-#define DEFINE_CLEANUP(type, func)               \
-        static inline void func##p(type **p) {   \
-                if (*p)                          \
-                        func(*p);                \
-        }                                        \
+#define DEFINE_CLEANUP(type, func)                                                                 \
+        static inline void func##p(type **p) {                                                     \
+                if (*p)                                                                            \
+                        func(*p);                                                                  \
+        }                                                                                          \
         struct _semicolon_##func
 
 static inline void freep(void *p) {
@@ -71,9 +71,9 @@ static inline void closep(int *fd) {
         safe_close(*fd);
 }
 
-#define _cleanup_free_ _cleanup_(freep)
-#define _cleanup_close_ _cleanup_(closep)
-#define _cleanup_fclose_ _cleanup_(fclosep)
+#define _cleanup_free_     _cleanup_(freep)
+#define _cleanup_close_    _cleanup_(closep)
+#define _cleanup_fclose_   _cleanup_(fclosep)
 #define _cleanup_closedir_ _cleanup_(closedirp)
 
 /* Replaces *p by a copy of s (NULL: by nothing). Returns 0 or -ENOMEM, and then *p is untouched. */

@@ -7,8 +7,8 @@
  * org.tlob1.xml, which is installed beside the other D-Bus interface descriptions.
  */
 
-#define TLOB_BUS_NAME "org.tlob1"
-#define TLOB_BUS_PATH "/org/tlob1"
+#define TLOB_BUS_NAME           "org.tlob1"
+#define TLOB_BUS_PATH           "/org/tlob1"
 #define TLOB_BUS_BINDING_PREFIX "/org/tlob1/binding"
 
 #define TLOB_BUS_MANAGER_INTERFACE "org.tlob1.Manager"
@@ -16,14 +16,14 @@
 
 /* polkit actions */
 #define TLOB_ACTION_MANAGE_BINDINGS "org.tlob1.manage-bindings"
-#define TLOB_ACTION_INSPECT "org.tlob1.inspect"
+#define TLOB_ACTION_INSPECT         "org.tlob1.inspect"
 
 /* Errors. Each comes with one sentence that names the culprit and what to do. */
 #define TLOB_ERROR_NO_SUCH_BINDING "org.tlob1.Error.NoSuchBinding"
-#define TLOB_ERROR_BINDING_EXISTS "org.tlob1.Error.BindingExists"
+#define TLOB_ERROR_BINDING_EXISTS  "org.tlob1.Error.BindingExists"
 #define TLOB_ERROR_INVALID_BINDING "org.tlob1.Error.InvalidBinding"
-#define TLOB_ERROR_NO_SUCH_SYMBOL "org.tlob1.Error.NoSuchSymbol"
-#define TLOB_ERROR_NOT_SUPPORTED "org.tlob1.Error.NotSupported"
+#define TLOB_ERROR_NO_SUCH_SYMBOL  "org.tlob1.Error.NoSuchSymbol"
+#define TLOB_ERROR_NOT_SUPPORTED   "org.tlob1.Error.NotSupported"
 
 /* Flag of AddBinding(), RemoveBinding(), SetBudget(): below /etc, so that it outlives a reboot. */
 #define TLOB_FLAG_PERSIST (1ULL << 0)

@@ -75,7 +75,7 @@ struct tlob_site {
         __u64 levels;     /* bit n: bindings confined to a cgroup at depth n; bit 63: unconfined */
 };
 
-#define TLOB_LEVEL_MAX 62
+#define TLOB_LEVEL_MAX        62
 #define TLOB_LEVEL_UNCONFINED 63
 
 #define TLOB_COOKIE(site, generation) (((__u64) (generation) << 32) | (__u32) (site))
@@ -126,7 +126,7 @@ struct tlob_window {
         __u64 start_ns;
         __u64 base_ns[TLOB_N_STATES]; /* the task's totals at the start */
         __u64 stack_pointer;
-        __u64 id;         /* 0 until it is in violation */
+        __u64 id; /* 0 until it is in violation */
         __u32 binding;
         __u32 exceeded; /* as in the record */
 };
