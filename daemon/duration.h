@@ -31,4 +31,7 @@ char *duration_format(uint64_t ns, char buf[static DURATION_MAX]);
 /* Writes ns for people's eyes, rounded to about three digits: "5.0ms", "250us", "1min 30s". Returns buf. */
 char *duration_format_short(uint64_t ns, char buf[static DURATION_MAX]);
 
+/* Writes ns, a part of whole_ns, in the unit that whole_ns is written in: "0.2ms" of "5.0ms". Returns buf. */
+char *duration_format_like(uint64_t ns, uint64_t whole_ns, char buf[static DURATION_MAX]);
+
 #endif

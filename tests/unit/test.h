@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef TEST_H
+#define TEST_H
+
+/* cmocka with the headers that it wants before it. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define assert_ok(r) assert_int_equal((r), 0)
+
+#endif
