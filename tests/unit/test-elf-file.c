@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * elf-file.h, on an ELF file made by hand (elf-image.h) where every offset is known, and on the C
+ * library that this program runs with. Files are opened through /proc/self/fd.
+ */
+
+#include "elf-file.h"
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "elf-image.h"
+#include "library.h"
+#include "test.h"
+
+#define FUNCTION ELF64_ST_INFO(STB_GLOBAL, STT_FUNC)
+#define STATIC   ELF64_ST_INFO(STB_LOCAL, STT_FUNC)
+#define INDIRECT ELF64_ST_INFO(STB_GLOBAL, STT_GNU_IFUNC)
+#define OBJECT   ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT)
+#define TEXT     offsetof(ElfImage, text)
+
+static int open_bytes(const void *data, size_t size, ElfFile **ret, char **ret_error) {
+        _cleanup_close_ int fd = elf_image_to_fd(data, size);
+        char path[64];
+
+        (void) snprintf(path, sizeof(path), "/proc/self/fd/%i", fd);
+        return elf_file_open(path, ret, ret_error);
+}
+
+static void image_with_functions(ElfImage *image) {
+        elf_image_init(image);
+        elf_image_add(image, "with_endbr", FUNCTION, SECTION_TEXT, 0, 0x20);
+        elf_image_add(image, "plain", FUNCTION, SECTION_TEXT, 0x20, 0x10);
+        elf_image_add(image, "plain_alias", FUNCTION, SECTION_TEXT, 0x20, 0x10);
+        elf_image_add(image, "versioned@@V2", FUNCTION, SECTION_TEXT, 0x40, 0x10);
+        elf_image_add(image, "versioned@V1", FUNCTION, SECTION_TEXT, 0x50, 0x10);
+        elf_image_add(image, "twice", FUNCTION, SECTION_TEXT, 0x60, 8);
+        elf_image_add(image, "twice", STATIC, SECTION_TEXT, 0x70, 8);
+        elf_image_add(image, "chosen_at_start", INDIRECT, SECTION_TEXT, 0x80, 8);
+        elf_image_add(image, "imported", FUNCTION, SHN_UNDEF, 0, 0);
+        elf_image_add(image, "table", OBJECT, SECTION_TEXT, 0x100, 8);
+        elf_image_add(image, "not_code", FUNCTION, SECTION_TEXT, 0x100, 8);
+}
+
+static ElfFile *open_image(const ElfImage *image) {
+        ElfFile *elf = NULL;
+
+        assert_ok(open_bytes(image, sizeof(*image), &elf, NULL));
+        return elf;
+}
+
+static void assert_site(ElfFile *elf, const char *site, uint64_t offset, const char *function) {
+        _cleanup_(elf_site_done) ElfSite found = {};
+
+        assert_ok(elf_file_resolve(elf, site, &found, NULL));
+        assert_int_equal(found.offset, offset);
+        if (function)
+                assert_string_equal(found.function, function);
+        else
+                assert_null(found.function);
+}
+
+static void assert_no_site(ElfFile *elf, const char *site, int error, const char *words) {
+        _cleanup_free_ char *sentence = NULL;
+        ElfSite found = { .offset = 4711 };
+
+        assert_int_equal(elf_file_resolve(elf, site, &found, &sentence), error);
+        assert_non_null(sentence);
+        assert_non_null(strstr(sentence, words));
+        assert_int_equal(found.offset, 4711);
+        assert_null(found.function);
+}
+
+static void test_resolve(void **state) {
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        char site[32];
+        ElfImage image;
+#ifdef __x86_64__
+        uint64_t endbr = 4;
+#else
+        uint64_t endbr = 0;
+#endif
+
+        image_with_functions(&image);
+        elf = open_image(&image);
+        assert_string_equal(elf_file_build_id(elf), "deadbeef00112233");
+
+        assert_site(elf, "with_endbr", TEXT + endbr, "with_endbr");
+        assert_site(elf, "with_endbr+0", TEXT, "with_endbr");
+        assert_site(elf, "with_endbr+0x1f", TEXT + 0x1f, "with_endbr");
+        assert_site(elf, "with_endbr+31", TEXT + 0x1f, "with_endbr");
+        assert_site(elf, "plain", TEXT + 0x20, "plain");
+        assert_site(elf, "versioned", TEXT + 0x40, "versioned");
+
+        (void) snprintf(site, sizeof(site), "0x%zx", TEXT + 0x45);
+        assert_site(elf, site, TEXT + 0x45, "versioned");
+        (void) snprintf(site, sizeof(site), "0x%zx", TEXT);
+        assert_site(elf, site, TEXT, "with_endbr");
+        (void) snprintf(site, sizeof(site), "0x%zx", TEXT + 0xff);
+        assert_site(elf, site, TEXT + 0xff, NULL);
+}
+
+static void test_resolve_refuses(void **state) {
+        static const struct {
+                const char *site;
+                int error;
+                const char *words;
+        } cases[] = {
+                { "", -EINVAL, "neither a symbol" },
+                { "two words", -EINVAL, "two words" },
+                { "plain@V1", -EINVAL, "neither a symbol" },
+                { "plain+", -EINVAL, "symbol+0x1c" },
+                { "plain+x", -EINVAL, "symbol+0x1c" },
+                { "plain+-1", -EINVAL, "symbol+0x1c" },
+                { "plain+0x1ffffffffffffffff", -EINVAL, "symbol+0x1c" },
+                { "+4", -EINVAL, "neither a symbol" },
+                { "1234", -EINVAL, "0x12a0" },
+                { "0x", -EINVAL, "0x12a0" },
+                { "0x12g", -EINVAL, "0x12a0" },
+                { "0x1ffffffffffffffff", -EINVAL, "0x12a0" },
+                { "0xffffffffffffffff", -ERANGE, "outside" },
+                { "0x10", -ERANGE, "executable segments" },
+                { "plan", -ENOENT, "near names: plain" },
+                { "qqqqqqqqqqqqqq", -ENOENT, "nor one with a similar name" },
+                { "odd\n", -ENOENT, "odd\\x0a" },
+                { "imported", -ENOENT, "only calls it" },
+                { "table", -ENOENT, "data" },
+                { "not_code", -ERANGE, "executable segments" },
+                { "plain+0x10", -ERANGE, "past the end" },
+                { "plain+0xffffffffffffffff", -ERANGE, "past the end" },
+                { "twice", -ENOTUNIQ, "0x" },
+                { "chosen_at_start", -EOPNOTSUPP, "IFUNC" },
+                { "usdt:libc:setjmp", -EOPNOTSUPP, "USDT" },
+        };
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        ElfImage image;
+
+        image_with_functions(&image);
+        elf = open_image(&image);
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                assert_no_site(elf, cases[i].site, cases[i].error, cases[i].words);
+}
+
+static void test_no_symbols(void **state) {
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        char site[32];
+        ElfImage image;
+
+        elf_image_init(&image);
+        image.header.e_shnum = 0;
+        image.header.e_shoff = 0;
+        elf = open_image(&image);
+        assert_no_site(elf, "main", -ENOENT, "no symbols at all");
+        (void) snprintf(site, sizeof(site), "0x%zx", TEXT + 1);
+        assert_site(elf, site, TEXT + 1, NULL);
+}
+
+static void assert_not_opened(const ElfImage *image, size_t size, const char *words) {
+        _cleanup_free_ char *sentence = NULL;
+        ElfFile *elf = NULL;
+
+        assert_int_equal(open_bytes(image, size, &elf, &sentence), -ENOEXEC);
+        assert_null(elf);
+        assert_non_null(strstr(sentence, words));
+}
+
+static void test_not_elf(void **state) {
+        ElfImage image;
+
+        elf_image_init(&image);
+        assert_not_opened(&image, 0, "not an ELF file");
+        assert_not_opened(&image, 3, "not an ELF file");
+        assert_not_opened(&image, 40, "damaged");
+
+        image.header.e_machine = MACHINE_ELF == EM_S390 ? EM_X86_64 : EM_S390;
+        assert_not_opened(&image, sizeof(image), "another kind of machine");
+        image.header.e_machine = MACHINE_ELF;
+        image.header.e_ident[EI_CLASS] = ELFCLASS32;
+        assert_not_opened(&image, sizeof(image), "another kind of machine");
+        image.header.e_ident[EI_CLASS] = ELFCLASS64;
+        image.header.e_type = ET_REL;
+        assert_not_opened(&image, sizeof(image), "neither a program nor a library");
+        image.header.e_type = ET_DYN;
+        image.header.e_phnum = PN_XNUM;
+        assert_not_opened(&image, sizeof(image), "damaged");
+        image.header.e_phnum = 3;
+        image.header.e_shnum = 0;
+        image.sections[0].sh_size = UINT32_MAX;
+        assert_not_opened(&image, sizeof(image), "damaged");
+
+        memcpy(&image, "#!/bin/sh", 9);
+        assert_not_opened(&image, sizeof(image), "script");
+}
+
+static void assert_path_refused(const char *path, int error) {
+        _cleanup_free_ char *sentence = NULL;
+        ElfFile *elf = NULL;
+
+        assert_int_equal(elf_file_open(path, &elf, &sentence), error);
+        assert_null(elf);
+        assert_non_null(strstr(sentence, path));
+}
+
+static void test_not_a_file(void **state) {
+        char directory[] = "/tmp/test-elf-XXXXXX", path[64];
+
+        assert_path_refused("/nonexistent/program", -ENOENT);
+        assert_path_refused("/dev/null", -EINVAL);
+        assert_path_refused("/", -EISDIR);
+
+        assert_non_null(mkdtemp(directory));
+        (void) snprintf(path, sizeof(path), "%s/fifo", directory);
+        assert_ok(mkfifo(path, 0600));
+        assert_path_refused(path, -EINVAL);
+        assert_ok(unlink(path));
+        assert_ok(symlink("loop", strcat(path, "-loop")));
+        assert_path_refused(path, -ENOENT);
+        assert_ok(unlink(path));
+        assert_ok(rmdir(directory));
+}
+
+/* Whatever one byte of the headers is, nothing crashes: the sanitizers watch. */
+static void test_each_byte_broken(void **state) {
+        static const unsigned char values[] = { 0x00, 0x01, 0x7f, 0x80, 0xff };
+        ElfImage image;
+
+        image_with_functions(&image);
+        for (size_t i = 0; i < offsetof(ElfImage, text); i++)
+                for (size_t k = 0; k < ELEMENTSOF(values); k++) {
+                        unsigned char *byte = (unsigned char *) &image + i, saved = *byte;
+                        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+                        ElfSite site = {};
+
+                        *byte = values[k];
+                        if (open_bytes(&image, sizeof(image), &elf, NULL) >= 0 &&
+                            elf_file_resolve(elf, "plain", &site, NULL) >= 0)
+                                elf_site_done(&site);
+                        if (elf && elf_file_resolve(elf, "0x300", &site, NULL) >= 0)
+                                elf_site_done(&site);
+                        *byte = saved;
+                }
+}
+
+/* A sparse file can promise a symbol table of terabytes. */
+static void test_sparse(void **state) {
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        _cleanup_close_ int fd = -EBADF;
+        ElfImage image;
+        char path[64];
+
+        image_with_functions(&image);
+        image.sections[SECTION_SYMTAB].sh_size = UINT64_C(1) << 40;
+        fd = elf_image_to_fd(&image, sizeof(image));
+        assert_ok(ftruncate(fd, INT64_C(1) << 41));
+        (void) snprintf(path, sizeof(path), "/proc/self/fd/%i", fd);
+        assert_ok(elf_file_open(path, &elf, NULL));
+        assert_no_site(elf, "plain", -ENOENT, "no symbols");
+}
+
+/* The file under the path changes; what was opened does not. */
+static void test_replaced(void **state) {
+        char directory[] = "/tmp/test-elf-XXXXXX", path[64];
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        _cleanup_close_ int fd = -EBADF;
+        struct stat before, after;
+        ElfImage image;
+
+        image_with_functions(&image);
+        assert_non_null(mkdtemp(directory));
+        (void) snprintf(path, sizeof(path), "%s/program", directory);
+        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        assert_int_equal(write(fd, &image, sizeof(image)), sizeof(image));
+        assert_ok(fstat(fd, &before));
+
+        assert_ok(elf_file_open(path, &elf, NULL));
+        assert_ok(unlink(path));
+        assert_ok(mkdir(path, 0700));
+        assert_ok(fstat(elf_file_fd(elf), &after));
+        assert_int_equal(before.st_ino, after.st_ino);
+        assert_string_equal(elf_file_path(elf), path);
+        assert_site(elf, "plain", TEXT + 0x20, "plain");
+        assert_ok(rmdir(path));
+        assert_ok(rmdir(directory));
+}
+
+static void test_libc(void **state) {
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        _cleanup_free_ char *path = NULL;
+        ElfSite site = {};
+
+        assert_ok(library_find("libc.so.6", &path));
+        assert_ok(elf_file_open(path, &elf, NULL));
+        assert_ok(elf_file_resolve(elf, "fsync", &site, NULL));
+        assert_string_equal(site.function, "fsync");
+        elf_site_done(&site);
+        assert_no_site(elf, "fsynk", -ENOENT, "fsync");
+        /* Several versions, at different places: the one that is linked to today counts. */
+        assert_ok(elf_file_resolve(elf, "pthread_cond_wait", &site, NULL));
+        elf_site_done(&site);
+#ifdef __x86_64__
+        assert_no_site(elf, "memcpy", -EOPNOTSUPP, "IFUNC");
+#endif
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_resolve),    cmocka_unit_test(test_resolve_refuses),
+                cmocka_unit_test(test_no_symbols), cmocka_unit_test(test_not_elf),
+                cmocka_unit_test(test_not_a_file), cmocka_unit_test(test_each_byte_broken),
+                cmocka_unit_test(test_sparse),     cmocka_unit_test(test_replaced),
+                cmocka_unit_test(test_libc),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* library.h: an ld.so.cache made by hand, whole and damaged; and the machine's own. */
+
+#include "library.h"
+
+#include "cleanup.h"
+#include "machine.h"
+#include "test.h"
+
+typedef struct Cache {
+        char magic[20];
+        uint32_t n, strings_size, reserved[5];
+        struct {
+                uint32_t flags, name, path, os_version;
+                uint64_t hwcap;
+        } entries[4];
+        char strings[128];
+} Cache;
+
+static uint32_t add_string(Cache *cache, const char *s) {
+        uint32_t at = cache->strings_size;
+
+        cache->strings_size += (uint32_t) strlen(strcpy(cache->strings + at, s)) + 1;
+        return (uint32_t) offsetof(Cache, strings) + at;
+}
+
+static void add_entry(Cache *cache, uint32_t flags, uint64_t hwcap, const char *name,
+                      const char *path) {
+        uint32_t i = cache->n++;
+
+        cache->entries[i].flags = flags;
+        cache->entries[i].hwcap = hwcap;
+        cache->entries[i].name = add_string(cache, name);
+        cache->entries[i].path = add_string(cache, path);
+}
+
+static void make_cache(Cache *cache) {
+        *cache = (Cache){};
+        memcpy(cache->magic, "glibc-ld.so.cache1.1", sizeof(cache->magic));
+        add_entry(cache, 0x0003, 0, "libx.so.1", "/lib/other/libx.so.1");
+        add_entry(cache, MACHINE_CACHE_FLAGS, UINT64_C(1) << 62, "libx.so.1", "/lib/v3/libx.so.1");
+        add_entry(cache, MACHINE_CACHE_FLAGS, 0, "libx.so.1", "/lib/libx.so.1");
+        add_entry(cache, MACHINE_CACHE_FLAGS, 0, "liby.so", "liby.so");
+}
+
+static void test_lookup(void **state) {
+        Cache cache;
+
+        make_cache(&cache);
+        assert_string_equal(library_cache_lookup(&cache, sizeof(cache), "libx.so.1"),
+                            "/lib/libx.so.1");
+        assert_null(library_cache_lookup(&cache, sizeof(cache), "libx.so"));
+        assert_null(library_cache_lookup(&cache, sizeof(cache), "libx.so.10"));
+        assert_null(library_cache_lookup(&cache, sizeof(cache), "liby.so"));
+        assert_null(library_cache_lookup(&cache, sizeof(cache), ""));
+}
+
+static void test_damaged(void **state) {
+        Cache cache;
+
+        make_cache(&cache);
+        for (size_t size = 0; size < sizeof(cache); size++) {
+                _cleanup_free_ void *cut = malloc(size + 1);
+
+                (void) library_cache_lookup(memcpy(cut, &cache, size), size, "libx.so.1");
+        }
+
+        cache.n = UINT32_MAX;
+        assert_null(library_cache_lookup(&cache, sizeof(cache), "libx.so.1"));
+        make_cache(&cache);
+        cache.entries[2].path = UINT32_MAX;
+        assert_null(library_cache_lookup(&cache, sizeof(cache), "libx.so.1"));
+        cache.entries[2].name = sizeof(cache) - 2;
+        assert_null(library_cache_lookup(&cache, sizeof(cache), "libx.so.1"));
+        make_cache(&cache);
+        cache.magic[18] = '2';
+        assert_null(library_cache_lookup(&cache, sizeof(cache), "libx.so.1"));
+}
+
+static void test_find(void **state) {
+        static const char *const missing[] = {
+                "",        ".", "..", "/lib/libc.so.6", "../libc.so.6", "libno-such-thing.so.4711",
+                "lib\n.so"
+        };
+        _cleanup_free_ char *path = NULL;
+        char longest[1000];
+
+        assert_ok(library_find("libc.so.6", &path));
+        assert_int_equal(path[0], '/');
+        assert_int_equal(access(path, R_OK), 0);
+
+        for (size_t i = 0; i < ELEMENTSOF(missing); i++)
+                assert_int_equal(library_find(missing[i], &path), -ENOENT);
+        memset(longest, 'x', sizeof(longest) - 1);
+        longest[sizeof(longest) - 1] = '\0';
+        assert_int_equal(library_find(longest, &path), -ENOENT);
+        assert_int_equal(path[0], '/');
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_lookup),
+                cmocka_unit_test(test_damaged),
+                cmocka_unit_test(test_find),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
