@@ -13,7 +13,9 @@
 
 /* A pair of probes with a budget: what an administrator wrote, and what became of it. */
 
-#define BINDING_NAME_MAX 40
+#define BINDING_NAME_MAX  40
+#define BINDING_UNIT_MAX  255
+#define BINDING_VALUE_MAX 180 /* of a key, so that libinih can read back what is written */
 
 #define BUDGET_MIN_NS UINT64_C(1000)
 #define BUDGET_MAX_NS UINT64_C(3600000000000)
@@ -34,6 +36,12 @@ typedef enum BackendChoice {
 
 struct Backend;
 
+/* A bad value that no later one has made good. */
+typedef struct BindingError {
+        const char *key; /* static */
+        char *text;      /* "file:line: sentence" */
+} BindingError;
+
 typedef struct Binding {
         /* As configured. Strings are owned, and NULL when not set. */
         char *name; /* full name */
@@ -42,14 +50,16 @@ typedef struct Binding {
         char *start;
         char *stop; /* "return", or as start */
         uint64_t configured_budget_ns[TLOB_N_BUDGETS];
+        unsigned budgets_given; /* bit mask over enum tlob_budget: also those given as "infinity" */
         BackendChoice choice;
         int priority; /* syslog's */
         bool required;
         bool enabled;
 
-        char *source; /* the first "file:line" that defines it */
-        char *error;  /* "file:line: sentence" for the first bad value, NULL if there is none */
-        const char *error_key; /* the key with the bad value; static */
+        char *source;      /* the first "file:line" that defines it */
+        const char *error; /* the text of the first of errors, NULL if there is none */
+        BindingError *errors;
+        size_t n_errors;
 
         /* What holds: the configured budgets, or those of SetBudget(). BUDGET_NONE: not limited. */
         uint64_t budget_ns[TLOB_N_BUDGETS];
@@ -69,12 +79,19 @@ typedef struct Binding {
         uint64_t suppressed;     /* reports held back since the last one that was made */
 } Binding;
 
+/* Takes a full name. Returns 0, -EINVAL (not a full name), -ENOMEM. */
 int binding_new(const char *name, Binding **ret);
 Binding *binding_free(Binding *binding);
 DEFINE_CLEANUP(Binding, binding_free);
 
 /* 1 to 40 letters, digits, '-', '_', '.', not beginning with '.'. */
 bool binding_name_is_valid(const char *name);
+
+/* A name, or UNIT/NAME. */
+bool binding_full_name_is_valid(const char *name);
+
+/* The name of a service (a template too), slice or scope. */
+bool binding_unit_is_valid(const char *unit);
 
 bool binding_stop_is_return(const Binding *binding);
 
@@ -85,7 +102,8 @@ uint64_t binding_budget_ns(const Binding *binding);
 int binding_check_budget(uint64_t ns);
 
 /*
- * Sets one key of the contract from its text. An empty value resets the key to its default.
+ * Sets one key of the contract from its text. An empty value resets the key to its default. A budget
+ * is both configured and what holds, until an override is put in its place.
  * Returns 0, -ENOENT (no such key), -ENOMEM, or another negative errno for a bad value, with a
  * sentence in *ret_error that names key and value (without a file name).
  */
@@ -93,6 +111,16 @@ int binding_set_key(Binding *binding, const char *key, const char *value, char *
 
 /* The keys that binding_set_key() knows, NULL after the last; static. */
 const char *const *binding_keys(void);
+
+/*
+ * The text of a key as configured, for binding_set_key(). Returns 1, 0 (it has its default), -ENOENT (no
+ * such key, or one that is short for others), -ENOMEM.
+ */
+int binding_get_key(const Binding *binding, const char *key, char **ret_value);
+
+/* Notes that the value of key is bad, or that it is good now. text is copied. Returns 0 or -ENOMEM. */
+int binding_add_error(Binding *binding, const char *key, const char *text);
+void binding_clear_error(Binding *binding, const char *key);
 
 /*
  * Checks what can only be seen when all keys are there (Start= missing, stop = start ...).
@@ -110,10 +138,14 @@ int binding_resolve(Binding *binding, ElfFile **ret_elf, char **ret_error);
 /* Takes on a new state; reason is copied, NULL for none. */
 int binding_set_state(Binding *binding, BindingState state, const char *reason);
 
-/* True if two bindings of the same name measure the same: only budgets, priority and the like differ. */
+/*
+ * True if two bindings of the same name measure the same: only budgets, priority and the like differ.
+ * One that is disabled and one that is not do not.
+ */
 bool binding_same_probes(const Binding *a, const Binding *b);
 
 const char *binding_state_to_string(BindingState state);
+int backend_choice_from_string(const char *s, BackendChoice *ret); /* -EINVAL */
 const char *backend_choice_to_string(BackendChoice choice);
 const char *budget_to_string(enum tlob_budget budget);
 

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * A binding, from configuration to the places in a file where its probes go. It knows neither where
+ * its text came from (config.c, bus) nor how it is measured (back ends), and attaches nothing.
+ *
+ * What is configured and what was resolved from it stay apart, so that a binding can be resolved
+ * again when its file was replaced. The keys and their values are in binding-keys.c.
+ */
+
+#include "binding.h"
+
+#include <ctype.h>
+#include <syslog.h>
+
+#include "library.h"
+#include "sentence.h"
+
+int binding_new(const char *name, Binding **ret) {
+        _cleanup_(binding_freep) Binding *binding = NULL;
+
+        if (!binding_full_name_is_valid(name))
+                return -EINVAL;
+
+        binding = malloc(sizeof(*binding));
+        if (!binding)
+                return -ENOMEM;
+        *binding = (Binding){
+                .priority = LOG_WARNING,
+                .enabled = true,
+                .state = BINDING_WAITING,
+        };
+        for (size_t i = 0; i < TLOB_N_BUDGETS; i++)
+                binding->configured_budget_ns[i] = binding->budget_ns[i] = BUDGET_NONE;
+        binding->name = strdup(name);
+        if (!binding->name)
+                return -ENOMEM;
+
+        *ret = TAKE_PTR(binding);
+        return 0;
+}
+
+Binding *binding_free(Binding *binding) {
+        if (!binding)
+                return NULL;
+
+        free(binding->state_reason);
+        elf_site_done(&binding->stop_site);
+        elf_site_done(&binding->start_site);
+        free(binding->build_id);
+        free(binding->path);
+        for (size_t i = 0; i < binding->n_errors; i++)
+                free(binding->errors[i].text);
+        free(binding->errors);
+        free(binding->source);
+        free(binding->stop);
+        free(binding->start);
+        free(binding->executable);
+        free(binding->unit);
+        free(binding->name);
+        free(binding);
+        return NULL;
+}
+
+static bool consists_of(const char *s, size_t n, const char *punctuation) {
+        for (size_t i = 0; i < n; i++)
+                if (s[i] == '\0' || ((signed char) s[i] < 0) ||
+                    (!isalnum((unsigned char) s[i]) && !strchr(punctuation, s[i])))
+                        return false;
+        return true;
+}
+
+bool binding_name_is_valid(const char *name) {
+        size_t n = strlen(name);
+
+        return n >= 1 && n <= BINDING_NAME_MAX && name[0] != '.' && consists_of(name, n, "-_.");
+}
+
+bool binding_unit_is_valid(const char *unit) {
+        static const char *const suffixes[] = { ".service", ".slice", ".scope" };
+        const char *dot = strrchr(unit, '.');
+        size_t n = strlen(unit);
+
+        if (!dot || dot == unit || unit[0] == '@' || n > BINDING_UNIT_MAX ||
+            !consists_of(unit, n, ":-_.@\\"))
+                return false;
+        for (size_t i = 0; i < ELEMENTSOF(suffixes); i++)
+                if (streq(dot, suffixes[i]))
+                        return true;
+        return false;
+}
+
+bool binding_full_name_is_valid(const char *name) {
+        const char *slash = strchr(name, '/');
+        char unit[BINDING_UNIT_MAX + 1];
+
+        if (!slash)
+                return binding_name_is_valid(name);
+        if ((size_t) (slash - name) >= sizeof(unit))
+                return false;
+        memcpy(unit, name, (size_t) (slash - name));
+        unit[slash - name] = '\0';
+        return binding_unit_is_valid(unit) && binding_name_is_valid(slash + 1);
+}
+
+bool binding_stop_is_return(const Binding *binding) {
+        return binding->stop && streq(binding->stop, "return");
+}
+
+uint64_t binding_budget_ns(const Binding *binding) {
+        uint64_t smallest = BUDGET_NONE;
+
+        if (binding->budget_ns[TLOB_BUDGET_TOTAL] != BUDGET_NONE)
+                return binding->budget_ns[TLOB_BUDGET_TOTAL];
+        for (size_t i = 0; i < TLOB_N_BUDGETS; i++)
+                if (binding->budget_ns[i] < smallest)
+                        smallest = binding->budget_ns[i];
+        return smallest;
+}
+
+int binding_check_budget(uint64_t ns) {
+        return ns == BUDGET_NONE || (ns >= BUDGET_MIN_NS && ns <= BUDGET_MAX_NS) ? 0 : -ERANGE;
+}
+
+static int check_executable(const Binding *binding, char **ret_error) {
+        if (!binding->executable)
+                return sentence_error(-EINVAL, ret_error,
+                                      "Executable= is missing: write the absolute path of the "
+                                      "program, or the name of a library such as libc.so.6");
+        if (binding->executable[0] != '/' && strchr(binding->executable, '/'))
+                return sentence_error(-EINVAL, ret_error,
+                                      "Executable=%s is neither an absolute path nor the name of "
+                                      "a library",
+                                      binding->executable);
+        if (!text_is_printable(binding->executable))
+                return sentence_error(-EINVAL, ret_error,
+                                      "Executable=%s has bytes that are not printable UTF-8",
+                                      binding->executable);
+        return 0;
+}
+
+int binding_check(const Binding *binding, char **ret_error) {
+        int r;
+
+        r = check_executable(binding, ret_error);
+        if (r < 0)
+                return r;
+        if (!binding->start)
+                return sentence_error(-EINVAL, ret_error,
+                                      "Start= is missing: write where a window begins, or "
+                                      "Function= for a whole function");
+        if (!binding->stop)
+                return sentence_error(-EINVAL, ret_error,
+                                      "Stop= is missing: write where a window ends, such as "
+                                      "Stop=return");
+        if (streq(binding->start, binding->stop))
+                return sentence_error(-EINVAL, ret_error,
+                                      "Start= and Stop= are both '%s': a window needs two places",
+                                      binding->start);
+        if (binding->budgets_given == 0)
+                return sentence_error(-EINVAL, ret_error,
+                                      "BudgetSec= is missing: write the longest time that a window "
+                                      "may take, or infinity to measure only");
+        return 0;
+}
+
+static int find_executable(const Binding *binding, char **ret_path, char **ret_error) {
+        int r;
+
+        r = check_executable(binding, ret_error);
+        if (r < 0)
+                return r;
+        if (binding->executable[0] == '/') {
+                char *path = strdup(binding->executable);
+
+                if (!path)
+                        return -ENOMEM;
+                *ret_path = path;
+                return 0;
+        }
+
+        r = library_find(binding->executable, ret_path);
+        if (r == -ENOENT)
+                return sentence_error(r, ret_error,
+                                      "No library '%s' for this machine where the loader looks: "
+                                      "write its absolute path",
+                                      binding->executable);
+        return r;
+}
+
+static int resolve_sites(const Binding *binding, ElfFile *elf, ElfSite *ret_start,
+                         ElfSite *ret_stop, char **ret_error) {
+        _cleanup_(elf_site_done) ElfSite start = {}, stop = {};
+        int r;
+
+        r = elf_file_resolve(elf, binding->start, &start, ret_error);
+        if (r < 0)
+                return r;
+        if (!binding_stop_is_return(binding)) {
+                r = elf_file_resolve(elf, binding->stop, &stop, ret_error);
+                if (r < 0)
+                        return r;
+                if (start.offset == stop.offset)
+                        return sentence_error(-EINVAL, ret_error,
+                                              "Start=%s and Stop=%s are the same place in %s: a "
+                                              "window needs two",
+                                              binding->start, binding->stop, elf_file_path(elf));
+        }
+
+        *ret_start = start;
+        *ret_stop = stop;
+        start = stop = (ElfSite){};
+        return 0;
+}
+
+int binding_resolve(Binding *binding, ElfFile **ret_elf, char **ret_error) {
+        _cleanup_(elf_site_done) ElfSite start = {}, stop = {};
+        _cleanup_free_ char *path = NULL, *build_id = NULL;
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        int r;
+
+        r = binding_check(binding, ret_error);
+        if (r < 0)
+                return r;
+        r = find_executable(binding, &path, ret_error);
+        if (r < 0)
+                return r;
+        r = elf_file_open(path, &elf, ret_error);
+        if (r < 0)
+                return r;
+        r = resolve_sites(binding, elf, &start, &stop, ret_error);
+        if (r < 0)
+                return r;
+        r = free_and_strdup(&build_id, elf_file_build_id(elf));
+        if (r < 0)
+                return r;
+
+        free(binding->path);
+        binding->path = TAKE_PTR(path);
+        free(binding->build_id);
+        binding->build_id = TAKE_PTR(build_id);
+        elf_site_done(&binding->start_site);
+        binding->start_site = start;
+        elf_site_done(&binding->stop_site);
+        binding->stop_site = stop;
+        start = stop = (ElfSite){};
+        *ret_elf = TAKE_PTR(elf);
+        return 0;
+}
+
+int binding_set_state(Binding *binding, BindingState state, const char *reason) {
+        int r;
+
+        r = free_and_strdup(&binding->state_reason, reason);
+        if (r < 0)
+                return r;
+        binding->state = state;
+        return 0;
+}
+
+bool binding_same_probes(const Binding *a, const Binding *b) {
+        return streq_empty(a->executable, b->executable) && streq_empty(a->start, b->start) &&
+               streq_empty(a->stop, b->stop) && streq_empty(a->unit, b->unit) &&
+               a->choice == b->choice && a->enabled == b->enabled;
+}
+
+static void update_error(Binding *binding) {
+        binding->error = binding->n_errors > 0 ? binding->errors[0].text : NULL;
+}
+
+int binding_add_error(Binding *binding, const char *key, const char *text) {
+        _cleanup_free_ char *copy = strdup(text);
+        BindingError *errors;
+
+        if (!copy)
+                return -ENOMEM;
+        errors = reallocarray(binding->errors, binding->n_errors + 1, sizeof(*errors));
+        if (!errors)
+                return -ENOMEM;
+        binding->errors = errors;
+
+        binding_clear_error(binding, key);
+        errors[binding->n_errors++] = (BindingError){ .key = key, .text = TAKE_PTR(copy) };
+        update_error(binding);
+        return 0;
+}
+
+void binding_clear_error(Binding *binding, const char *key) {
+        size_t kept = 0;
+
+        for (size_t i = 0; i < binding->n_errors; i++)
+                if (streq(binding->errors[i].key, key))
+                        free(binding->errors[i].text);
+                else
+                        binding->errors[kept++] = binding->errors[i];
+        binding->n_errors = kept;
+        update_error(binding);
+}
+
+const char *binding_state_to_string(BindingState state) {
+        static const char *const names[] = {
+                [BINDING_ACTIVE] = "active",
+                [BINDING_WAITING] = "waiting",
+                [BINDING_DISABLED] = "disabled",
+                [BINDING_FAILED] = "failed",
+        };
+
+        return names[state];
+}
+
+const char *budget_to_string(enum tlob_budget budget) {
+        static const char *const names[] = {
+                [TLOB_BUDGET_TOTAL] = "total",
+                [TLOB_BUDGET_RUNNING] = "running",
+                [TLOB_BUDGET_WAITING] = "waiting",
+                [TLOB_BUDGET_SLEEPING] = "sleeping",
+        };
+
+        return names[budget];
+}
