@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * What is said of a violation, and the log of the recent ones. The sentence is the MESSAGE= of the
+ * journal and the text of "tlobctl monitor"; it is made here only, so that both say the same.
+ *
+ * Times in a sentence are rounded, all in the unit of the elapsed time, so that they can be compared
+ * at a glance; the exact ones are in the fields beside it. What the back end does not know is left
+ * out. The name of a task is chosen by that task, and may hold anything: it is escaped.
+ */
+
+#include "violation.h"
+
+#include <inttypes.h>
+
+#include "binding.h"
+#include "duration.h"
+#include "sentence.h"
+
+#define BREAKDOWN_MAX (TLOB_N_STATES * (DURATION_MAX + 16))
+#define TASK_MAX      (TLOB_COMM_LEN + 16)
+
+void violation_done(Violation *violation) {
+        free(violation->executable);
+        free(violation->unit);
+        free(violation->binding);
+        *violation = (Violation){};
+}
+
+const char *tlob_state_to_string(enum tlob_state state) {
+        static const char *const names[TLOB_N_STATES] = {
+                [TLOB_RUNNING] = "running",
+                [TLOB_WAITING] = "waiting",
+                [TLOB_SLEEPING] = "sleeping",
+        };
+
+        return names[state];
+}
+
+const char *tlob_end_to_string(enum tlob_end end) {
+        static const char *const names[TLOB_N_ENDS] = {
+                [TLOB_END_STOP] = "stop",       [TLOB_END_EXIT] = "exit",
+                [TLOB_END_EXEC] = "exec",       [TLOB_END_ABANDONED] = "abandoned",
+                [TLOB_END_REMOVED] = "removed",
+        };
+
+        return names[end];
+}
+
+/* " because ...", for a window that did not come to its stop. */
+static const char *end_reason(enum tlob_end end) {
+        static const char *const reasons[TLOB_N_ENDS] = {
+                [TLOB_END_STOP] = "",
+                [TLOB_END_EXIT] = " because the task exited",
+                [TLOB_END_EXEC] = " because the task began another program",
+                [TLOB_END_ABANDONED] = " because its return can no longer come",
+                [TLOB_END_REMOVED] = " because the binding was removed",
+        };
+
+        return reasons[end];
+}
+
+/* " (running 0.2ms, waiting 0.1ms, sleeping 4.7ms)" */
+static void format_breakdown(const Report *report, char buf[static BREAKDOWN_MAX]) {
+        size_t n = 0;
+
+        buf[0] = '\0';
+        for (unsigned i = 0; i < TLOB_N_STATES; i++) {
+                char time[DURATION_MAX];
+
+                if (report->spent_ns[i] == STATISTIC_UNKNOWN)
+                        continue;
+                n += (size_t) snprintf(buf + n, BREAKDOWN_MAX - n, "%s%s %s", n == 0 ? " (" : ", ",
+                                       tlob_state_to_string(i),
+                                       duration_format_like(report->spent_ns[i],
+                                                            report->elapsed_ns != STATISTIC_UNKNOWN
+                                                                    ? report->elapsed_ns
+                                                                    : report->spent_ns[i],
+                                                            time));
+        }
+        if (n > 0)
+                (void) snprintf(buf + n, BREAKDOWN_MAX - n, ")");
+}
+
+/* "nginx[4711]", or what there is of it. */
+static void format_task(const Report *report, char buf[static TASK_MAX]) {
+        uint32_t pid = report->pid > 0 ? report->pid : report->tid;
+        const char *comm = report->comm[0] != '\0' ? report->comm : "a task";
+
+        if (pid > 0)
+                (void) snprintf(buf, TASK_MAX, "%.*s[%" PRIu32 "]", TLOB_COMM_LEN, comm, pid);
+        else
+                (void) snprintf(buf, TASK_MAX, "%.*s", TLOB_COMM_LEN, comm);
+}
+
+/* "5ms budget", "15ms sleeping budget" */
+static void format_budget(const Violation *violation, char *buf, size_t size) {
+        enum tlob_budget budget = violation->report.budget;
+        bool total = budget == TLOB_BUDGET_TOTAL;
+        char time[DURATION_MAX];
+
+        (void) snprintf(buf, size, "%s%s%s budget", duration_format(violation->budget_ns, time),
+                        total ? "" : " ", total ? "" : budget_to_string(budget));
+}
+
+/* How far the budget was passed, 0 if that is not known. */
+static uint64_t overrun_ns(const Violation *violation) {
+        const Report *report = &violation->report;
+        uint64_t spent = report->budget == TLOB_BUDGET_TOTAL
+                                 ? report->elapsed_ns
+                                 : report->spent_ns[report->budget - TLOB_BUDGET_RUNNING];
+
+        return spent != STATISTIC_UNKNOWN && spent > violation->budget_ns
+                       ? spent - violation->budget_ns
+                       : 0;
+}
+
+static char *violation_sentence(const Violation *violation, const char *budget, const char *task,
+                                const char *breakdown, const char *held_back) {
+        const Report *report = &violation->report;
+        char elapsed[DURATION_MAX];
+        bool known = report->elapsed_ns != STATISTIC_UNKNOWN;
+
+        return sentence_make("%s: over its %s in %s%s%s%s%s%s", violation->binding, budget, task,
+                             known ? ": " : "",
+                             known ? duration_format_short(report->elapsed_ns, elapsed) : "",
+                             known ? " so far" : "", breakdown, held_back);
+}
+
+static char *completion_sentence(const Violation *violation, const char *budget, const char *task,
+                                 const char *breakdown, const char *held_back) {
+        char elapsed[DURATION_MAX], over[DURATION_MAX];
+        const Report *report = &violation->report;
+        bool known = report->elapsed_ns != STATISTIC_UNKNOWN;
+        uint64_t overrun = overrun_ns(violation);
+
+        return sentence_make("%s: ended%s%s in %s%s, %s%sover its %s%s%s", violation->binding,
+                             known ? " after " : "",
+                             known ? duration_format_short(report->elapsed_ns, elapsed) : "", task,
+                             end_reason(report->end),
+                             overrun > 0 ? duration_format_short(overrun, over) : "",
+                             overrun > 0 ? " " : "", budget, breakdown, held_back);
+}
+
+char *violation_to_sentence(const Violation *violation) {
+        char budget[DURATION_MAX + 16], task[TASK_MAX], breakdown[BREAKDOWN_MAX];
+        char held_back[sizeof("; 18446744073709551615 reports before this one were held back")] =
+                "";
+
+        format_budget(violation, budget, sizeof(budget));
+        format_task(&violation->report, task);
+        format_breakdown(&violation->report, breakdown);
+        if (violation->suppressed > 0)
+                (void) snprintf(held_back, sizeof(held_back),
+                                "; %" PRIu64 " report%s before this one %s held back",
+                                violation->suppressed, violation->suppressed == 1 ? "" : "s",
+                                violation->suppressed == 1 ? "was" : "were");
+
+        return violation->report.type == REPORT_COMPLETION
+                       ? completion_sentence(violation, budget, task, breakdown, held_back)
+                       : violation_sentence(violation, budget, task, breakdown, held_back);
+}
+
+static int violation_copy(const Violation *violation, Violation *ret) {
+        _cleanup_(violation_done) Violation copy = *violation;
+        int r;
+
+        copy.binding = copy.unit = copy.executable = NULL;
+        r = free_and_strdup(&copy.binding, violation->binding);
+        if (r < 0)
+                return r;
+        r = free_and_strdup(&copy.unit, violation->unit);
+        if (r < 0)
+                return r;
+        r = free_and_strdup(&copy.executable, violation->executable);
+        if (r < 0)
+                return r;
+
+        *ret = copy;
+        copy = (Violation){};
+        return 0;
+}
+
+int violation_log_init(ViolationLog *log, size_t size) {
+        ViolationLog new_log = { .size = size };
+
+        if (size > 0) {
+                new_log.items = calloc(size, sizeof(*new_log.items));
+                if (!new_log.items)
+                        return -ENOMEM;
+        }
+        *log = new_log;
+        return 0;
+}
+
+void violation_log_done(ViolationLog *log) {
+        for (size_t i = 0; i < log->n; i++)
+                violation_done(&log->items[(log->first + i) % log->size]);
+        free(log->items);
+        *log = (ViolationLog){};
+}
+
+int violation_log_add(ViolationLog *log, const Violation *violation) {
+        Violation copy, *item;
+        int r;
+
+        if (log->size == 0)
+                return 0;
+        r = violation_copy(violation, &copy);
+        if (r < 0)
+                return r;
+
+        item = &log->items[(log->first + log->n) % log->size];
+        if (log->n == log->size) {
+                violation_done(item);
+                log->first = (log->first + 1) % log->size;
+        } else
+                log->n++;
+        *item = copy;
+        return 0;
+}
+
+const Violation *violation_log_get(const ViolationLog *log, size_t i) {
+        if (i >= log->n)
+                return NULL;
+        return &log->items[(log->first + log->n - 1 - i) % log->size];
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* violation.h: the sentences, word by word, and the ring of recent violations. */
+
+#include "violation.h"
+
+#include "test.h"
+
+static Violation example(ReportType type) {
+        return (Violation) {
+                .report = {
+                        .type = type,
+                        .elapsed_ns = 5000000,
+                        .spent_ns = { 200000, 100000, 4700000 },
+                        .pid = 4711,
+                        .tid = 4712,
+                        .comm = "nginx",
+                },
+                .binding = (char *) "nginx.service/request",
+                .unit = (char *) "nginx.service",
+                .budget_ns = 5000000,
+        };
+}
+
+static void assert_sentence(const Violation *violation, const char *expected) {
+        _cleanup_free_ char *sentence = violation_to_sentence(violation);
+
+        assert_string_equal(sentence, expected);
+}
+
+static void test_violation(void **state) {
+        Violation violation = example(REPORT_VIOLATION);
+
+        assert_sentence(&violation,
+                        "nginx.service/request: over its 5ms budget in nginx[4711]: 5.0ms so far "
+                        "(running 0.2ms, waiting 0.1ms, sleeping 4.7ms)");
+
+        violation.report.budget = TLOB_BUDGET_SLEEPING;
+        violation.budget_ns = 4500000;
+        violation.suppressed = 1;
+        assert_sentence(&violation,
+                        "nginx.service/request: over its 4.5ms sleeping budget in nginx[4711]: "
+                        "5.0ms so far (running 0.2ms, waiting 0.1ms, sleeping 4.7ms); "
+                        "1 report before this one was held back");
+}
+
+static void test_completion(void **state) {
+        Violation violation = example(REPORT_COMPLETION);
+
+        violation.report.elapsed_ns = 8100000;
+        violation.report.spent_ns[TLOB_SLEEPING] = 7800000;
+        assert_sentence(&violation,
+                        "nginx.service/request: ended after 8.1ms in nginx[4711], 3.1ms over its "
+                        "5ms budget (running 0.2ms, waiting 0.1ms, sleeping 7.8ms)");
+
+        violation.report.end = TLOB_END_EXIT;
+        violation.report.budget = TLOB_BUDGET_SLEEPING;
+        violation.suppressed = 12;
+        assert_sentence(&violation,
+                        "nginx.service/request: ended after 8.1ms in nginx[4711] because the task "
+                        "exited, 2.8ms over its 5ms sleeping budget (running 0.2ms, waiting "
+                        "0.1ms, sleeping 7.8ms); 12 reports before this one were held back");
+}
+
+static void test_unknown(void **state) {
+        Violation violation = example(REPORT_VIOLATION);
+
+        for (size_t i = 0; i < TLOB_N_STATES; i++)
+                violation.report.spent_ns[i] = STATISTIC_UNKNOWN;
+        violation.report.pid = 0;
+        assert_sentence(&violation, "nginx.service/request: over its 5ms budget in nginx[4712]: "
+                                    "5.0ms so far");
+
+        violation.report.elapsed_ns = STATISTIC_UNKNOWN;
+        violation.report.tid = 0;
+        violation.report.comm[0] = '\0';
+        assert_sentence(&violation, "nginx.service/request: over its 5ms budget in a task");
+        violation.report.type = REPORT_COMPLETION;
+        violation.report.spent_ns[TLOB_RUNNING] = 1000;
+        assert_sentence(&violation, "nginx.service/request: ended in a task, over its 5ms budget "
+                                    "(running 1.0us)");
+}
+
+/* A task calls itself what it likes, and fills the whole field. */
+static void test_odd_comm(void **state) {
+        Violation violation = example(REPORT_VIOLATION);
+
+        memcpy(violation.report.comm,
+               "\n\xff"
+               "23456789abcdefgh",
+               TLOB_COMM_LEN + 1);
+        assert_sentence(&violation, "nginx.service/request: over its 5ms budget in "
+                                    "\\x0a\\xff23456789abcdef[4711]: 5.0ms so far "
+                                    "(running 0.2ms, waiting 0.1ms, sleeping 4.7ms)");
+}
+
+static void test_names(void **state) {
+        for (unsigned i = 0; i < TLOB_N_STATES; i++)
+                assert_non_null(tlob_state_to_string(i));
+        for (unsigned i = 0; i < TLOB_N_ENDS; i++)
+                assert_non_null(tlob_end_to_string(i));
+        assert_string_equal(tlob_end_to_string(TLOB_END_ABANDONED), "abandoned");
+}
+
+static void test_log(void **state) {
+        _cleanup_(violation_log_done) ViolationLog log = {};
+        Violation violation = example(REPORT_VIOLATION);
+
+        assert_ok(violation_log_init(&log, 3));
+        assert_null(violation_log_get(&log, 0));
+        for (uint64_t id = 1; id <= 5; id++) {
+                violation.report.id = id;
+                assert_ok(violation_log_add(&log, &violation));
+        }
+        assert_int_equal(log.n, 3);
+        for (size_t i = 0; i < 3; i++)
+                assert_int_equal(violation_log_get(&log, i)->report.id, 5 - i);
+        assert_null(violation_log_get(&log, 3));
+        assert_ptr_not_equal(violation_log_get(&log, 0)->binding, violation.binding);
+        assert_string_equal(violation_log_get(&log, 0)->binding, violation.binding);
+}
+
+static void test_log_of_none(void **state) {
+        _cleanup_(violation_log_done) ViolationLog log = {};
+        Violation violation = example(REPORT_VIOLATION);
+
+        assert_ok(violation_log_init(&log, 0));
+        assert_ok(violation_log_add(&log, &violation));
+        assert_null(violation_log_get(&log, 0));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_violation),   cmocka_unit_test(test_completion),
+                cmocka_unit_test(test_unknown),     cmocka_unit_test(test_odd_comm),
+                cmocka_unit_test(test_names),       cmocka_unit_test(test_log),
+                cmocka_unit_test(test_log_of_none),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
