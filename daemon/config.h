@@ -24,6 +24,12 @@ typedef struct ConfigMessage {
         char *text; /* "file:line: sentence" */
 } ConfigMessage;
 
+/* A budget that SetBudget() put in the place of the configured one. */
+typedef struct ConfigOverride {
+        char *name; /* full name of the binding */
+        uint64_t budget_ns;
+} ConfigOverride;
+
 typedef struct Config {
         /* [Daemon] */
         BackendChoice backend;
@@ -34,15 +40,32 @@ typedef struct Config {
         size_t ring_buffer_size; /* bytes, a power of two */
         unsigned violations_max; /* kept for GetViolations() */
 
-        BindingTable bindings;
+        BindingTable bindings; /* of bindings.d; overrides are applied */
+
+        ConfigOverride *overrides; /* also of bindings that are not in bindings */
+        size_t n_overrides;
 
         ConfigMessage *messages;
         size_t n_messages;
 } Config;
 
+typedef enum ConfigFileKind {
+        CONFIG_FILE_DAEMON,    /* tlobd.conf */
+        CONFIG_FILE_BINDINGS,  /* bindings.d */
+        CONFIG_FILE_OVERRIDES, /* overrides.d */
+} ConfigFileKind;
+
+/* Every key at its default, no bindings. */
+int config_new(Config **ret);
+
+/* Reads text on top of what config has, as if it were the contents of file. */
+int config_parse(Config *config, ConfigFileKind kind, const char *file, const char *text,
+                 size_t size);
+
 /*
  * Reads everything below directories (config_directories, unless it is a test). Fails only for want
- * of memory; all else ends as a message, or as a binding with an error.
+ * of memory; all else ends as a message, or as a binding with an error. Overrides are read from the
+ * first two directories only, and those of the second (/run) win.
  */
 int config_load(const char *const *directories, Config **ret);
 Config *config_free(Config *config);
@@ -50,6 +73,18 @@ DEFINE_CLEANUP(Config, config_free);
 
 /* Reads one file of bindings, for "tlobctl verify FILE". -ENOENT and the like when it cannot be read. */
 int config_load_file(const char *path, Config **ret);
+
+/* True if there is an override for the binding of that full name. */
+bool config_get_override(const Config *config, const char *name, uint64_t *ret_budget_ns);
+
+/*
+ * Sets one key of [Daemon] from its text; an empty value resets it. Returns 0, -ENOENT (no such key), -ENOMEM,
+ * or another negative errno for a bad value, with a sentence in *ret_error.
+ */
+int config_set_key(Config *config, const char *key, const char *value, char **ret_error);
+
+/* The keys that config_set_key() knows, NULL after the last; static. */
+const char *const *config_keys(void);
 
 /*
  * Writes DIRECTORY/bindings.d/tlobctl-NAME.conf with the keys of the binding that differ from their default,
