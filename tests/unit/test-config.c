@@ -353,7 +353,6 @@ static void test_write_longest(void **state) {
 
 static void test_write_fails(void **state) {
         _cleanup_(binding_freep) Binding *binding = NULL;
-        _cleanup_(config_freep) Config *config = NULL;
         _cleanup_(fixture_done) Fixture fixture;
 
         fixture_init(&fixture);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Every key is in its man page, and every key of the daemon in the tlobd.conf that is installed, where
+ * the commented values are the defaults. The build says where the files are: CONF_DIR.
+ */
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "config-file.h"
+#include "config.h"
+#include "test.h"
+
+static char *load(const char *path) {
+        char *text = NULL;
+        size_t size;
+
+        assert_ok(config_file_load(path, &text, &size));
+        text = realloc(text, size + 1);
+        assert_non_null(text);
+        text[size] = '\0';
+        return text;
+}
+
+/* Keys stand in the man pages as ".IR Key =", alone or in a row. */
+static void assert_in_man_page(const char *path, const char *const *keys) {
+        _cleanup_free_ char *text = load(path);
+
+        for (; *keys; keys++) {
+                char word[64];
+
+                (void) snprintf(word, sizeof(word), " %s =", *keys);
+                if (!strstr(text, word))
+                        fail_msg("%s= is not in %s", *keys, path);
+        }
+}
+
+static void test_man_pages(void **state) {
+        assert_in_man_page(CONF_DIR "/tlobd.conf.5", config_keys());
+        assert_in_man_page(CONF_DIR "/tlob.binding.5", binding_keys());
+}
+
+/* Takes the '#' from the lines that are settings. */
+static void uncomment(char *text) {
+        for (char *line = text; line; line = strchr(line, '\n')) {
+                line += line[0] == '\n';
+                if (line[0] == '#' && isupper((unsigned char) line[1]))
+                        line[0] = ' ';
+        }
+}
+
+static void assert_same_settings(const Config *a, const Config *b) {
+        assert_int_equal(a->backend, b->backend);
+        assert_int_equal(a->rate_limit_interval_ns, b->rate_limit_interval_ns);
+        assert_int_equal(a->rate_limit_burst, b->rate_limit_burst);
+        assert_int_equal(a->bindings_max, b->bindings_max);
+        assert_int_equal(a->tasks_max, b->tasks_max);
+        assert_int_equal(a->ring_buffer_size, b->ring_buffer_size);
+        assert_int_equal(a->violations_max, b->violations_max);
+}
+
+static void test_installed_file(void **state) {
+        _cleanup_free_ char *text = load(CONF_DIR "/tlobd.conf");
+        _cleanup_(config_freep) Config *config = NULL, *defaults = NULL;
+
+        assert_ok(config_new(&defaults));
+        assert_ok(config_new(&config));
+        assert_ok(config_parse(config, CONFIG_FILE_DAEMON, "tlobd.conf", text, strlen(text)));
+        assert_int_equal(config->n_messages, 0);
+
+        uncomment(text);
+        for (const char *const *key = config_keys(); *key; key++) {
+                char word[64];
+
+                (void) snprintf(word, sizeof(word), "\n %s=", *key);
+                if (!strstr(text, word))
+                        fail_msg("#%s= is not in tlobd.conf", *key);
+        }
+        assert_ok(config_parse(config, CONFIG_FILE_DAEMON, "tlobd.conf", text, strlen(text)));
+        assert_int_equal(config->n_messages, 0);
+        assert_same_settings(config, defaults);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_man_pages),
+                cmocka_unit_test(test_installed_file),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
