@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Any text as tlobd.conf, as a file of bindings, and as one of overrides: all that is wrong must end as
+ * text that can be shown, and every value that was taken must be one that can be written back.
+ */
+
+#include "cleanup.h"
+#include "config.h"
+#include "fuzz.h"
+#include "sentence.h"
+
+static void check_binding(const Binding *binding) {
+        _cleanup_(binding_freep) Binding *copy = NULL;
+
+        fuzz_assert(binding_name_is_valid(binding->name));
+        fuzz_assert(!binding->error || text_is_printable(binding->error));
+        fuzz_assert(binding_new(binding->name, &copy) == 0);
+        for (const char *const *key = binding_keys(); *key; key++) {
+                _cleanup_free_ char *value = NULL;
+                int r = binding_get_key(binding, *key, &value);
+
+                fuzz_assert(r <= 0 || binding_set_key(copy, *key, value, NULL) == 0);
+        }
+        fuzz_assert(binding_same_probes(binding, copy));
+        fuzz_assert(binding_budget_ns(copy) == binding_budget_ns(binding));
+}
+
+static void parse(ConfigFileKind kind, const char *text, size_t size) {
+        _cleanup_(config_freep) Config *config = NULL;
+
+        fuzz_assert(config_new(&config) == 0);
+        fuzz_assert(config_parse(config, kind, "f", text, size) == 0);
+        for (size_t i = 0; i < config->n_messages; i++)
+                fuzz_assert(text_is_printable(config->messages[i].text));
+        for (size_t i = 0; i < config->bindings.n; i++)
+                check_binding(config->bindings.items[i]);
+        for (size_t i = 0; i < config->n_overrides; i++)
+                fuzz_assert(binding_full_name_is_valid(config->overrides[i].name) &&
+                            binding_check_budget(config->overrides[i].budget_ns) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        parse(CONFIG_FILE_DAEMON, (const char *) data, size);
+        parse(CONFIG_FILE_BINDINGS, (const char *) data, size);
+        parse(CONFIG_FILE_OVERRIDES, (const char *) data, size);
+        return 0;
+}

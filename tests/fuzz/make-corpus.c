@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Writes the seeds for all fuzzers: one directory for each below the one that is given. */
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "cleanup.h"
+#include "elf-image.h"
+
+#define FUNCTION ELF64_ST_INFO(STB_GLOBAL, STT_FUNC)
+
+static int write_seed(const char *directory, const char *fuzzer, const char *name, const void *data,
+                      size_t size) {
+        _cleanup_close_ int fd = -EBADF;
+        char path[4096];
+
+        (void) snprintf(path, sizeof(path), "%s/%s", directory, fuzzer);
+        if (mkdir(path, 0777) < 0 && errno != EEXIST)
+                return -errno;
+        (void) snprintf(path, sizeof(path), "%s/%s/%s", directory, fuzzer, name);
+        fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        return fd < 0 || write(fd, data, size) != (ssize_t) size ? -errno : 0;
+}
+
+static int write_elf(const char *directory) {
+        ElfImage image;
+
+        elf_image_init(&image);
+        elf_image_add(&image, "with_endbr", FUNCTION, SECTION_TEXT, 0, 0x20);
+        elf_image_add(&image, "plain", FUNCTION, SECTION_TEXT, 0x20, 0x10);
+        elf_image_add(&image, "versioned@@V2", FUNCTION, SECTION_TEXT, 0x40, 0x10);
+        elf_image_add(&image, "versioned@V1", FUNCTION, SECTION_TEXT, 0x50, 0x10);
+        elf_image_add(&image, "twice", FUNCTION, SECTION_TEXT, 0x60, 8);
+        elf_image_add(&image, "twice", FUNCTION, SECTION_TEXT, 0x70, 8);
+        return write_seed(directory, "elf-file", "small", &image, sizeof(image));
+}
+
+static int write_cache(const char *directory) {
+        struct {
+                char magic[20];
+                uint32_t n, strings_size, reserved[5];
+                uint32_t flags, name, path, os_version;
+                uint64_t hwcap;
+                char strings[32];
+        } cache = {
+                .n = 1,
+                .flags = MACHINE_CACHE_FLAGS,
+                .name = 72,
+                .path = 82,
+                .strings = "libx.so.1\0/lib/libx.so.1",
+        };
+
+        memcpy(cache.magic, "glibc-ld.so.cache1.1", sizeof(cache.magic));
+        return write_seed(directory, "library", "one-entry", &cache, sizeof(cache));
+}
+
+static int write_texts(const char *directory) {
+        static const char *const seeds[][3] = {
+                { "duration", "sum", "1min 30s" },
+                { "duration", "fraction", "1.5ms" },
+                { "duration", "infinity", "infinity" },
+                { "config", "daemon",
+                  "[Daemon]\nBackend=bpf\nRateLimitIntervalSec=10s\nRateLimitBurst=20\n"
+                  "RingBufferSize=64K\n" },
+                { "config", "bindings",
+                  "[Binding a]\nExecutable=/usr/bin/x\nStart=f+0x1c\nStop=0x12a0\nBudgetSec=5ms\n"
+                  "Unit=a@b.service\n[Binding b]\nFunction=g\nSleepingBudgetSec=infinity\n"
+                  "Priority=3\nEnabled=no\n" },
+                { "config", "override", "[Override x.service/a]\nBudgetSec=1h\n" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(seeds); i++) {
+                int r = write_seed(directory, seeds[i][0], seeds[i][1], seeds[i][2],
+                                   strlen(seeds[i][2]));
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int main(int argc, char *argv[]) {
+        if (argc != 2) {
+                (void) fprintf(stderr, "Usage: make-corpus DIRECTORY\n");
+                return 2;
+        }
+        return write_elf(argv[1]) < 0 || write_cache(argv[1]) < 0 || write_texts(argv[1]) < 0;
+}
