@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The keys of a binding: the one table from which files, D-Bus properties and options of tlobctl are
- * read, and files are written.
+ * The keys of a binding: the one table from which files, D-Bus properties and options of tlobctl
+ * are read, and files are written.
  *
  * A text value must come back as it was after being written to a file and read through libinih: so
  * it is limited in length, begins and ends without white space, and has no white space before a

@@ -102,10 +102,10 @@ uint64_t binding_budget_ns(const Binding *binding);
 int binding_check_budget(uint64_t ns);
 
 /*
- * Sets one key of the contract from its text. An empty value resets the key to its default. A budget
- * is both configured and what holds, until an override is put in its place.
- * Returns 0, -ENOENT (no such key), -ENOMEM, or another negative errno for a bad value, with a
- * sentence in *ret_error that names key and value (without a file name).
+ * Sets one key of the contract from its text. An empty value resets the key to its default. A
+ * budget is both configured and what holds, until an override is put in its place. Returns 0,
+ * -ENOENT (no such key), -ENOMEM, or another negative errno for a bad value, with a sentence in
+ * *ret_error that names key and value (without a file name).
  */
 int binding_set_key(Binding *binding, const char *key, const char *value, char **ret_error);
 
@@ -113,12 +113,14 @@ int binding_set_key(Binding *binding, const char *key, const char *value, char *
 const char *const *binding_keys(void);
 
 /*
- * The text of a key as configured, for binding_set_key(). Returns 1, 0 (it has its default), -ENOENT (no
- * such key, or one that is short for others), -ENOMEM.
+ * The text of a key as configured, for binding_set_key(). Returns 1, 0 (it has its default),
+ * -ENOENT (no such key, or one that is short for others), -ENOMEM.
  */
 int binding_get_key(const Binding *binding, const char *key, char **ret_value);
 
-/* Notes that the value of key is bad, or that it is good now. text is copied. Returns 0 or -ENOMEM. */
+/*
+ * Notes that the value of key is bad, or that it is good now. text is copied. Returns 0 or -ENOMEM.
+ */
 int binding_add_error(Binding *binding, const char *key, const char *text);
 void binding_clear_error(Binding *binding, const char *key);
 
@@ -139,8 +141,8 @@ int binding_resolve(Binding *binding, ElfFile **ret_elf, char **ret_error);
 int binding_set_state(Binding *binding, BindingState state, const char *reason);
 
 /*
- * True if two bindings of the same name measure the same: only budgets, priority and the like differ.
- * One that is disabled and one that is not do not.
+ * True if two bindings of the same name measure the same: only budgets, priority and the like
+ * differ. One that is disabled and one that is not do not.
  */
 bool binding_same_probes(const Binding *a, const Binding *b);
 

@@ -7,13 +7,14 @@
  *   - a section name over 49 bytes is cut: sections are read here, and libinih never sees them;
  *   - an indented line continues the value before it: lines come to it without indentation, as
  *     systemd reads them;
- *   - text after " ;" is dropped: refused here, because systemd would take it for a part of the value;
+ *   - text after " ;" is dropped: refused here, because systemd would take it as part of the value;
  *   - ':' separates as '=' does: only '=' is taken;
  *   - no line numbers: counted here.
- * NULs are refused, a byte order mark and CRLF are tolerated. Lines of sections that nobody wants are
- * not looked at, however long they are.
+ * NULs are refused, a byte order mark and CRLF are tolerated. Lines of sections that nobody wants
+ * are not looked at, however long they are.
  *
- * Files may vanish between being listed and being opened, be directories or FIFOs: nothing here waits.
+ * Files may vanish between being listed and being opened, be directories or FIFOs: nothing here
+ * waits.
  */
 
 #include "config-file.h"

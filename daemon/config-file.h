@@ -6,7 +6,9 @@
 
 #include "cleanup.h"
 
-/* Which files there are, in which order, and what is in one of them. What it means is config.c's. */
+/*
+ * Which files there are, in which order, and what is in one of them. What it means is config.c's.
+ */
 
 #define CONFIG_SECTION_MAX 320 /* "Override ", a unit's name, "/", a binding's name */
 
@@ -17,19 +19,22 @@ typedef struct ConfigPlace {
 } ConfigPlace;
 
 /*
- * Who is told what is in a file. Strings hold during the call. A negative errno ends the reading and is
- * returned by it.
+ * Who is told what is in a file. Strings hold during the call. A negative errno ends the reading
+ * and is returned by it.
  */
 typedef struct ConfigHandlers {
-        /* A section begins. Returns 1 if its keys are wanted, 0 if its lines are not even looked at. */
+        /*
+         * A section begins. Returns 1 if its keys are wanted, 0 if its lines are not even looked
+         * at.
+         */
         int (*section)(const ConfigPlace *place, const char *section, void *userdata);
 
         /* A key, in a section that is wanted. Returns 0. */
         int (*key)(const ConfigPlace *place, const char *key, const char *value, void *userdata);
 
         /*
-         * Something cannot be read: a line (with its key if that much is clear, else NULL), or a file.
-         * Returns 0.
+         * Something cannot be read: a line (with its key if that much is clear, else NULL), or a
+         * file. Returns 0.
          */
         int (*problem)(const ConfigPlace *place, const char *key, const char *sentence,
                        void *userdata);
@@ -54,13 +59,16 @@ typedef struct ConfigFileList {
 void config_file_list_done(ConfigFileList *list);
 
 /*
- * Lists the *.conf in SUBDIRECTORY of each of n directories, highest precedence first, sorted by file
- * name. Of files of the same name only the first counts, and if that is a link to /dev/null, none.
+ * Lists the *.conf in SUBDIRECTORY of each of n directories, highest precedence first, sorted by
+ * file name. Of files of the same name only the first counts, and if that is a link to /dev/null,
+ * none.
  */
 int config_file_list(const char *const *directories, size_t n, const char *subdirectory,
                      const ConfigHandlers *handlers, void *userdata, ConfigFileList *ret);
 
-/* Finds the first NAME in n directories. -ENOENT if there is none, or if it is a link to /dev/null. */
+/*
+ * Finds the first NAME in n directories. -ENOENT if there is none, or if it is a link to /dev/null.
+ */
 int config_file_find(const char *const *directories, size_t n, const char *name, char **ret_path);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The keys of [Daemon] in tlobd.conf: one table with their parsers, limits and defaults. A key that is reset
- * takes the text of its default through the same parser, so that the table is the only place that
- * knows it; a test compares it with the installed tlobd.conf.
+ * The keys of [Daemon] in tlobd.conf: one table with their parsers, limits and defaults. A key that
+ * is reset takes the text of its default through the same parser, so that the table is the only
+ * place that knows it; a test compares it with the installed tlobd.conf.
  *
  * The limits keep a slip of the finger from taking all memory; they are no promise that the machine
  * has as much.

@@ -2,8 +2,8 @@
 
 /*
  * The files that the daemon writes itself: bindings that were added at run time, and budgets that
- * were set. Each is written under a temporary name, synced, and renamed: a reader, or a machine that
- * loses power, sees the old file or the new one, never a part.
+ * were set. Each is written under a temporary name, synced, and renamed: a reader, or a machine
+ * that loses power, sees the old file or the new one, never a part.
  *
  * Temporary names begin with '.', which config-file.c passes over. Only files whose names are made
  * here are ever removed.

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The configuration, from files to a Config: what sections and keys mean, and what becomes of what is
- * wrong in them. Which files there are and how one is read is config-file.c's; the values are for
- * config-keys.c and binding-keys.c.
+ * The configuration, from files to a Config: what sections and keys mean, and what becomes of what
+ * is wrong in them. Which files there are and how one is read is config-file.c's; the values are
+ * for config-keys.c and binding-keys.c.
  *
  * Nothing in a file makes config_load() fail. What concerns one binding stays with it as its error,
- * until a later value of the same key is good; everything else is a message. So a drop-in can repair
- * what a packaged file has wrong.
+ * until a later value of the same key is good; everything else is a message. So a drop-in can
+ * repair what a packaged file has wrong.
  *
- * Overrides are the odd one out: below /run they win over those below /etc, because a budget that is
- * set until the next reboot is meant to hold until then.
+ * Overrides are the odd one out: below /run they win over those below /etc, because a budget that
+ * is set until the next reboot is meant to hold until then.
  */
 
 #include "config.h"

@@ -11,8 +11,8 @@
 #include "cleanup.h"
 
 /*
- * tlobd.conf, bindings.d and overrides.d, read into a whole new Config. Nothing here touches the running
- * daemon: the manager swaps the result in when it is complete.
+ * tlobd.conf, bindings.d and overrides.d, read into a whole new Config. Nothing here touches the
+ * running daemon: the manager swaps the result in when it is complete.
  */
 
 /* The directories of the contract, highest precedence first, NULL after the last. */
@@ -71,15 +71,18 @@ int config_load(const char *const *directories, Config **ret);
 Config *config_free(Config *config);
 DEFINE_CLEANUP(Config, config_free);
 
-/* Reads one file of bindings, for "tlobctl verify FILE". -ENOENT and the like when it cannot be read. */
+/*
+ * Reads one file of bindings, for "tlobctl verify FILE". -ENOENT and the like when it cannot be
+ * read.
+ */
 int config_load_file(const char *path, Config **ret);
 
 /* True if there is an override for the binding of that full name. */
 bool config_get_override(const Config *config, const char *name, uint64_t *ret_budget_ns);
 
 /*
- * Sets one key of [Daemon] from its text; an empty value resets it. Returns 0, -ENOENT (no such key), -ENOMEM,
- * or another negative errno for a bad value, with a sentence in *ret_error.
+ * Sets one key of [Daemon] from its text; an empty value resets it. Returns 0, -ENOENT (no such
+ * key), -ENOMEM, or another negative errno for a bad value, with a sentence in *ret_error.
  */
 int config_set_key(Config *config, const char *key, const char *value, char **ret_error);
 
@@ -87,12 +90,15 @@ int config_set_key(Config *config, const char *key, const char *value, char **re
 const char *const *config_keys(void);
 
 /*
- * Writes DIRECTORY/bindings.d/tlobctl-NAME.conf with the keys of the binding that differ from their default,
- * at once or not at all. The file is what RemoveBinding() takes away. Returns 0 or a negative errno.
+ * Writes DIRECTORY/bindings.d/tlobctl-NAME.conf with the keys of the binding that differ from their
+ * default, at once or not at all. The file is what RemoveBinding() takes away. Returns 0 or a
+ * negative errno.
  */
 int config_write_binding(const char *directory, const Binding *binding);
 
-/* Returns 1 if the file was there and is removed now, 0 if it was not there, or a negative errno. */
+/*
+ * Returns 1 if the file was there and is removed now, 0 if it was not there, or a negative errno.
+ */
 int config_remove_binding(const char *directory, const char *name);
 
 /*

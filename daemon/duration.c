@@ -71,7 +71,10 @@ static int parse_whole(const char **p, uint64_t *ret) {
         return 0;
 }
 
-/* The digits behind the point, as a numerator and its power of ten; those past the 18th are below any unit. */
+/*
+ * The digits behind the point, as a numerator and its power of ten; those past the 18th are below
+ * any unit.
+ */
 static void parse_fraction(const char **p, uint64_t *ret_numerator, uint64_t *ret_denominator) {
         uint64_t numerator = 0, denominator = 1;
 
@@ -162,7 +165,10 @@ int duration_parse(const char *s, uint64_t *ret_ns) {
         return 0;
 }
 
-/* Writes ns, less than a minute, in the largest unit that it fills, with as many decimals as it takes. */
+/*
+ * Writes ns, less than a minute, in the largest unit that it fills, with as many decimals as it
+ * takes.
+ */
 static void format_exact(uint64_t ns, char *buf, size_t size) {
         size_t i = ELEMENTSOF(steps) - 1;
         uint64_t fraction;

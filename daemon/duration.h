@@ -19,19 +19,25 @@
 #define DURATION_MAX 64
 
 /*
- * Parses a systemd time span: a sum of numbers with units ("1min 30s", "1.5ms", "250us"), from ns to
- * h; a number without a unit is in seconds; "infinity". Fractions finer than a nanosecond are cut
- * off. Returns 0, -EINVAL (not a time span), -ERANGE (more than fits).
+ * Parses a systemd time span: a sum of numbers with units ("1min 30s", "1.5ms", "250us"), from ns
+ * to h; a number without a unit is in seconds; "infinity". Fractions finer than a nanosecond are
+ * cut off. Returns 0, -EINVAL (not a time span), -ERANGE (more than fits).
  */
 int duration_parse(const char *s, uint64_t *ret_ns);
 
 /* Writes ns exactly, so that duration_parse() gives it back: "1.5ms", "1min 30s". Returns buf. */
 char *duration_format(uint64_t ns, char buf[static DURATION_MAX]);
 
-/* Writes ns for people's eyes, rounded to about three digits: "5.0ms", "250us", "1min 30s". Returns buf. */
+/*
+ * Writes ns for people's eyes, rounded to about three digits: "5.0ms", "250us", "1min 30s". Returns
+ * buf.
+ */
 char *duration_format_short(uint64_t ns, char buf[static DURATION_MAX]);
 
-/* Writes ns, a part of whole_ns, in the unit that whole_ns is written in: "0.2ms" of "5.0ms". Returns buf. */
+/*
+ * Writes ns, a part of whole_ns, in the unit that whole_ns is written in: "0.2ms" of "5.0ms".
+ * Returns buf.
+ */
 char *duration_format_like(uint64_t ns, uint64_t whole_ns, char buf[static DURATION_MAX]);
 
 #endif

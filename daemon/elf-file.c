@@ -5,16 +5,17 @@
  * whatever becomes of the path meanwhile.
  *
  * The path is opened with O_PATH first and again only when it is a regular file, because opening a
- * device can do things and opening a FIFO can wait. Nothing is mapped: a file that someone cuts short
- * under our hands would raise SIGBUS. What the header promises is checked against sane limits before
- * libelf sees it, because libelf allocates by it, and a sparse file can promise terabytes.
+ * device can do things and opening a FIFO can wait. Nothing is mapped: a file that someone cuts
+ * short under our hands would raise SIGBUS. What the header promises is checked against sane limits
+ * before libelf sees it, because libelf allocates by it, and a sparse file can promise terabytes.
  *
  * A probe on endbr64, with which most functions begin today, is single-stepped by the kernel, the
- * instruction after it mostly is not: so a function asked for by its name alone gets its probe there.
+ * instruction after it mostly is not: so a function asked for by its name alone gets its probe
+ * there.
  *
- * Refused: files for another machine or another word size, IFUNCs (the code behind the name is chosen
- * when the program starts), offsets outside executable segments. Not checked: that an offset is the
- * beginning of an instruction.
+ * Refused: files for another machine or another word size, IFUNCs (the code behind the name is
+ * chosen when the program starts), offsets outside executable segments. Not checked: that an offset
+ * is the beginning of an instruction.
  */
 
 #include "elf-file.h"

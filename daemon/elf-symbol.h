@@ -32,7 +32,10 @@ typedef struct SymbolMatch {
         bool data;                          /* it is in the table, but not a function */
 } SymbolMatch;
 
-/* The table of that section type (SHT_SYMTAB, SHT_DYNSYM). An absent or broken table is an empty one. */
+/*
+ * The table of that section type (SHT_SYMTAB, SHT_DYNSYM). An absent or broken table is an empty
+ * one.
+ */
 void symbol_table_load(Elf *elf, uint32_t type, SymbolTable *ret);
 
 /*
@@ -42,7 +45,10 @@ void symbol_table_load(Elf *elf, uint32_t type, SymbolTable *ret);
 void symbol_table_find(const SymbolTable *table, const char *name, size_t length,
                        SymbolMatch *match);
 
-/* The name, with its version, of the function that address lies in, owned by the Elf; NULL if there is none. */
+/*
+ * The name, with its version, of the function that address lies in, owned by the Elf; NULL if there
+ * is none.
+ */
 const char *symbol_table_function_at(const SymbolTable *table, uint64_t address);
 
 /* Offers the names of all functions that are defined here. */

@@ -5,11 +5,12 @@
  * default directories. Each candidate is opened and its header looked at before it counts.
  *
  * The cache is glibc's file, in the format "glibc-ld.so.cache1.1": a header of 48 bytes, entries of
- * 24 bytes, and strings that entries point to from the beginning of the file. It is written by root,
- * but read here with every offset checked, like any file.
+ * 24 bytes, and strings that entries point to from the beginning of the file. It is written by
+ * root, but read here with every offset checked, like any file.
  *
- * Left out: RUNPATH, LD_LIBRARY_PATH and the directories below glibc-hwcaps (entries with hwcap bits
- * set), which depend on the program or on the processor. Those libraries can be given by their path.
+ * Left out: RUNPATH, LD_LIBRARY_PATH and the directories below glibc-hwcaps (entries with hwcap
+ * bits set), which depend on the program or on the processor. Those libraries can be given by their
+ * path.
  */
 
 #include "library.h"

@@ -6,12 +6,15 @@
 
 /*
  * Finds a shared library by its bare name, as the dynamic loader does for a program without a
- * RUNPATH of its own: in ld.so.cache, then in the default directories. Only libraries for this machine count.
- * Gives the path with links resolved. Returns 0, -ENOENT, -ENOMEM.
+ * RUNPATH of its own: in ld.so.cache, then in the default directories. Only libraries for this
+ * machine count. Gives the path with links resolved. Returns 0, -ENOENT, -ENOMEM.
  */
 int library_find(const char *name, char **ret_path);
 
-/* Looks a name up in the text of an ld.so.cache. The path is owned by cache; NULL if it is not there. */
+/*
+ * Looks a name up in the text of an ld.so.cache. The path is owned by cache; NULL if it is not
+ * there.
+ */
 const char *library_cache_lookup(const void *cache, size_t size, const char *name);
 
 #endif

@@ -6,7 +6,8 @@
  * name of its method.
  *
  * The names come from files that nobody vouches for, millions of them perhaps, so the work is
- * limited: when it is used up, later names are not looked at. Names that cannot be shown are left out.
+ * limited: when it is used up, later names are not looked at. Names that cannot be shown are left
+ * out.
  */
 
 #include "near-name.h"

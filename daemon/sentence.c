@@ -6,9 +6,9 @@
  * control characters can lie and bytes that are not UTF-8 are refused. So a sentence is formatted
  * first and escaped as a whole afterwards: no caller has to remember it.
  *
- * "Printable" is valid UTF-8 (no surrogates, no overlong forms, at most U+10FFFF) without the control
- * characters of ASCII and of Latin-1 (U+0080 to U+009F), and without those that reorder the line
- * (U+202A to U+202E, U+2066 to U+2069).
+ * "Printable" is valid UTF-8 (no surrogates, no overlong forms, at most U+10FFFF) without the
+ * control characters of ASCII and of Latin-1 (U+0080 to U+009F), and without those that reorder the
+ * line (U+202A to U+202E, U+2066 to U+2069).
  */
 
 #include "sentence.h"

@@ -11,10 +11,16 @@
 /* True for valid UTF-8 without control characters: fit for D-Bus strings, files and terminals. */
 bool text_is_printable(const char *s);
 
-/* A copy in which every byte that is not printable reads \xNN. Owned by the caller; NULL for want of memory. */
+/*
+ * A copy in which every byte that is not printable reads \xNN. Owned by the caller; NULL for want
+ * of memory.
+ */
 char *text_escape(const char *s);
 
-/* As asprintf(), escaped as a whole: arguments may hold any bytes. Owned by the caller; NULL for want of memory. */
+/*
+ * As asprintf(), escaped as a whole: arguments may hold any bytes. Owned by the caller; NULL for
+ * want of memory.
+ */
 char *sentence_make(const char *format, ...) _printf_(1, 2);
 
 /*

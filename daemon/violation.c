@@ -4,9 +4,9 @@
  * What is said of a violation, and the log of the recent ones. The sentence is the MESSAGE= of the
  * journal and the text of "tlobctl monitor"; it is made here only, so that both say the same.
  *
- * Times in a sentence are rounded, all in the unit of the elapsed time, so that they can be compared
- * at a glance; the exact ones are in the fields beside it. What the back end does not know is left
- * out. The name of a task is chosen by that task, and may hold anything: it is escaped.
+ * Times in a sentence are rounded, all in the unit of the elapsed time, so that they can be
+ * compared at a glance; the exact ones are in the fields beside it. What the back end does not know
+ * is left out. The name of a task is chosen by that task, and may hold anything: it is escaped.
  */
 
 #include "violation.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Any text as tlobd.conf, as a file of bindings, and as one of overrides: all that is wrong must end as
- * text that can be shown, and every value that was taken must be one that can be written back.
+ * Any text as tlobd.conf, as a file of bindings, and as one of overrides: all that is wrong must
+ * end as text that can be shown, and every value that was taken must be one that can be written
+ * back.
  */
 
 #include "cleanup.h"

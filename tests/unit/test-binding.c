@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* binding.h: names, every key with good and bad values, what is checked as a whole, and resolution in libc. */
+/*
+ * binding.h: names, every key with good and bad values, what is checked as a whole, and resolution
+ * in libc.
+ */
 
 #include "binding.h"
 

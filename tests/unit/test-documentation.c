@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Every key is in its man page, and every key of the daemon in the tlobd.conf that is installed, where
- * the commented values are the defaults. The build says where the files are: CONF_DIR.
+ * Every key is in its man page, and every key of the daemon in the tlobd.conf that is installed,
+ * where the commented values are the defaults. The build says where the files are: CONF_DIR.
  */
 
 #include <ctype.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* sentence.h: which bytes may be shown as they are, and that the rest is escaped wherever it comes from. */
+/*
+ * sentence.h: which bytes may be shown as they are, and that the rest is escaped wherever it comes
+ * from.
+ */
 
 #include "sentence.h"
 
