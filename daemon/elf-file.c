@@ -355,14 +355,14 @@ static int no_such_symbol(ElfFile *elf, const SymbolSite *site, const SymbolMatc
 
         if (match->imported)
                 return sentence_error(
-                        -ENOENT, ret_error,
+                        -ESRCH, ret_error,
                         "'%.*s' is not in %s, which only calls it: name the library that it is in",
                         length, site->name, elf->path);
         if (match->data)
-                return sentence_error(-ENOENT, ret_error, "'%.*s' in %s is data, not a function",
+                return sentence_error(-ESRCH, ret_error, "'%.*s' in %s is data, not a function",
                                       length, site->name, elf->path);
         if (tables[0].n + tables[1].n == 0)
-                return sentence_error(-ENOENT, ret_error,
+                return sentence_error(-ESRCH, ret_error,
                                       "No function '%.*s' in %s, which has no symbols at all: "
                                       "give an offset such as 0x12a0",
                                       length, site->name, elf->path);
@@ -375,7 +375,7 @@ static int no_such_symbol(ElfFile *elf, const SymbolSite *site, const SymbolMatc
                 strcat(near, names.best[i].name);
         }
         return sentence_error(
-                -ENOENT, ret_error, "No function '%.*s' in %s%s%s", length, site->name, elf->path,
+                -ESRCH, ret_error, "No function '%.*s' in %s%s%s", length, site->name, elf->path,
                 names.n > 0 ? "; near names: " : ", nor one with a similar name", near);
 }
 
@@ -447,8 +447,8 @@ static int place_in_function(const ElfFile *elf, const SymbolSite *site, const S
 
 static int resolve_symbol(ElfFile *elf, const char *text, ElfSite *ret, char **ret_error) {
         ElfSite result = {};
-        SymbolMatch match;
-        SymbolSite site;
+        SymbolMatch match = {};
+        SymbolSite site = {};
         int r;
 
         r = parse_symbol_site(text, &site, ret_error);

@@ -45,7 +45,7 @@ const char *elf_file_build_id(const ElfFile *elf);
  * offset). A symbol is looked for in .symtab, then in .dynsym, without its version. Fails with a
  * negative errno and a sentence in *ret_error:
  * -EINVAL   not a site
- * -ENOENT   no such symbol; the sentence lists near names
+ * -ESRCH    no such symbol; the sentence lists near names
  * -ERANGE   outside the file, the executable segments or the function
  * -ENOTUNIQ several functions of this name at different places
  * -EOPNOTSUPP an indirect function (IFUNC), a USDT probe

@@ -134,7 +134,7 @@ static int accept_library(const char *path, char **ret_path) {
 static int find_in_cache(const char *name, char **ret_path) {
         _cleanup_free_ void *cache = NULL;
         const char *path;
-        size_t size;
+        size_t size = 0;
         int r;
 
         r = read_cache(&cache, &size);

@@ -251,7 +251,7 @@ static void test_resolve(void **state) {
         assert_int_not_equal(binding->stop_site.offset, binding->start_site.offset);
 
         set(binding, "Stop", "no_such_function");
-        assert_not_resolved(binding, -ENOENT, "no_such_function");
+        assert_not_resolved(binding, -ESRCH, "no_such_function");
         set(binding, "Executable", "libnothing.so.0");
         assert_not_resolved(binding, -ENOENT, "No library 'libnothing.so.0'");
         set(binding, "Executable", "/nonexistent/x");
