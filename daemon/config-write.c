@@ -21,6 +21,7 @@
 #include "config-file.h"
 #include "config.h"
 #include "duration.h"
+#include "sentence.h"
 
 #define ESCAPED_MAX 200
 #define ESCAPED_CUT 180
@@ -179,8 +180,8 @@ static int binding_file_name(const char *name, char **ret) {
         return 0;
 }
 
-int config_write_binding(const char *directory, const Binding *binding) {
-        _cleanup_free_ char *file = NULL, *text = NULL;
+int config_write_binding(const char *directory, Binding *binding) {
+        _cleanup_free_ char *file = NULL, *text = NULL, *source = NULL;
         size_t size;
         int r;
 
@@ -190,7 +191,16 @@ int config_write_binding(const char *directory, const Binding *binding) {
         r = binding_to_text(binding, &text, &size);
         if (r < 0)
                 return r;
-        return write_below(directory, "bindings.d", file, text, size);
+        source = sentence_make("%s/bindings.d/%s:3", directory, file);
+        if (!source)
+                return -ENOMEM;
+        r = write_below(directory, "bindings.d", file, text, size);
+        if (r < 0)
+                return r;
+
+        free(binding->source);
+        binding->source = TAKE_PTR(source);
+        return 0;
 }
 
 int config_remove_binding(const char *directory, const char *name) {

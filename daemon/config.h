@@ -91,10 +91,10 @@ const char *const *config_keys(void);
 
 /*
  * Writes DIRECTORY/bindings.d/tlobctl-NAME.conf with the keys of the binding that differ from their
- * default, at once or not at all. The file is what RemoveBinding() takes away. Returns 0 or a
- * negative errno.
+ * default, at once or not at all, and makes it the binding's source. The file is what
+ * RemoveBinding() takes away. Returns 0 or a negative errno.
  */
-int config_write_binding(const char *directory, const Binding *binding);
+int config_write_binding(const char *directory, Binding *binding);
 
 /*
  * Returns 1 if the file was there and is removed now, 0 if it was not there, or a negative errno.
