@@ -53,8 +53,11 @@ typedef struct BackendOps {
         int (*add)(Backend *backend, const Binding *binding, const ElfFile *elf,
                    uint32_t *ret_index, char **ret_reason);
 
-        /* Takes the probes away. Open windows end as "removed"; their completions are reported on dispatch. */
-        int (*remove)(Backend *backend, uint32_t index);
+        /*
+         * Takes the probes away and gives the final books. Open windows end as "removed", and the
+         * reports that they owe come with the next dispatch; the index is free after that.
+         */
+        int (*remove)(Backend *backend, uint32_t index, Statistics *ret_final);
 
         /* Budgets change without touching the probes, and hold for open windows too. */
         int (*set_budget)(Backend *backend, uint32_t index,
@@ -66,7 +69,12 @@ typedef struct BackendOps {
         /* Hands over all reports that are there. Returns how many, or a negative errno. */
         int (*dispatch)(Backend *backend, BackendReportHandler handler, void *userdata);
 
+        /* Reports for which a buffer was full, since the back end was made. */
+        uint64_t (*lost)(Backend *backend);
+
         int (*statistics)(Backend *backend, uint32_t index, Statistics *ret);
+
+        /* All counters to zero. Windows that are open count as begun. */
         int (*reset_statistics)(Backend *backend, uint32_t index);
 
         /* What this back end cannot promise on this machine, as sentences; NULL after the last; owned by it. */

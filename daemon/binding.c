@@ -318,3 +318,23 @@ const char *budget_to_string(enum tlob_budget budget) {
 
         return names[budget];
 }
+
+void binding_adopt(Binding *binding, Binding *from) {
+        binding->path = TAKE_PTR(from->path);
+        binding->build_id = TAKE_PTR(from->build_id);
+        binding->start_site = from->start_site;
+        from->start_site = (ElfSite){};
+        binding->stop_site = from->stop_site;
+        from->stop_site = (ElfSite){};
+        binding->cgroup_id = from->cgroup_id;
+        binding->cgroup_level = from->cgroup_level;
+        binding->state = from->state;
+        binding->state_reason = TAKE_PTR(from->state_reason);
+        binding->backend = TAKE_PTR(from->backend);
+        binding->backend_index = from->backend_index;
+        binding->rate_begin_ns = from->rate_begin_ns;
+        binding->rate_count = from->rate_count;
+        binding->n_suppressed = from->n_suppressed;
+        binding->suppressed = from->suppressed;
+        binding->suppressed_unannounced = from->suppressed_unannounced;
+}

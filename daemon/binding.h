@@ -76,7 +76,13 @@ typedef struct Binding {
         char *state_reason;      /* a sentence, NULL if there is nothing to say */
         struct Backend *backend; /* not owned; NULL unless active */
         uint32_t backend_index;  /* the back end's own handle, valid with backend */
-        uint64_t suppressed;     /* reports held back since the last one that was made */
+
+        /* Of the rate limit. */
+        uint64_t rate_begin_ns;
+        unsigned rate_count;
+        uint64_t n_suppressed;           /* reports held back, ever */
+        uint64_t suppressed;             /* reports held back since the last one that was made */
+        uint64_t suppressed_unannounced; /* of these: since the last entry about it */
 } Binding;
 
 /* Takes a full name. Returns 0, -EINVAL (not a full name), -ENOMEM. */
@@ -145,6 +151,9 @@ int binding_set_state(Binding *binding, BindingState state, const char *reason);
  * differ. One that is disabled and one that is not do not.
  */
 bool binding_same_probes(const Binding *a, const Binding *b);
+
+/* Hands over what became of a binding to the one that takes its place: state, probes, rate limit. */
+void binding_adopt(Binding *binding, Binding *from);
 
 const char *binding_state_to_string(BindingState state);
 int backend_choice_from_string(const char *s, BackendChoice *ret); /* -EINVAL */

@@ -225,3 +225,13 @@ const Violation *violation_log_get(const ViolationLog *log, size_t i) {
                 return NULL;
         return &log->items[(log->first + log->n - 1 - i) % log->size];
 }
+
+const Violation *violation_log_find(const ViolationLog *log, uint64_t id) {
+        for (size_t i = 0; i < log->n; i++) {
+                const Violation *violation = violation_log_get(log, i);
+
+                if (violation->report.id == id)
+                        return violation;
+        }
+        return NULL;
+}

@@ -47,6 +47,7 @@ typedef struct Violation {
         uint64_t budget_ns;  /* the budget that was broken */
         int priority;
         uint64_t suppressed; /* reports of this binding held back before this one */
+        bool held_back;      /* by the rate limit: in the log only */
 } Violation;
 
 void violation_done(Violation *violation);
@@ -77,10 +78,14 @@ int violation_log_add(ViolationLog *log, const Violation *violation);
 /* i = 0 is the newest; NULL past the oldest. Owned by the log. */
 const Violation *violation_log_get(const ViolationLog *log, size_t i);
 
+/* The violation of that window, NULL if it is forgotten. Owned by the log. */
+const Violation *violation_log_find(const ViolationLog *log, uint64_t id);
+
 /* The books of one binding; see struct tlob_statistics for how they balance. */
 typedef struct Statistics {
         struct tlob_statistics counters;
-        uint64_t open; /* windows open now */
+        uint64_t open;   /* windows open now */
+        uint64_t max_ns; /* the longest window that ended */
 } Statistics;
 
 #endif

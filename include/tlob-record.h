@@ -69,14 +69,14 @@ struct tlob_record {
  * A site: a place where a probe sits. The cookie of the probe is the site's index and generation, so
  * that a hit of a probe that is just being taken away finds a generation that is no longer there.
  */
+#define TLOB_LEVELS_MAX       8
+#define TLOB_LEVEL_UNCONFINED 255
+
 struct tlob_site {
         __u32 generation; /* 0: not in use */
-        __u32 is_return;  /* a return probe: matched by stack pointer */
-        __u64 levels;     /* bit n: bindings confined to a cgroup at depth n; bit 63: unconfined */
+        __u32 n_levels;
+        __u8 level[TLOB_LEVELS_MAX]; /* depths of the cgroups that bindings here are confined to */
 };
-
-#define TLOB_LEVEL_MAX        62
-#define TLOB_LEVEL_UNCONFINED 63
 
 #define TLOB_COOKIE(site, generation) (((__u64) (generation) << 32) | (__u32) (site))
 
@@ -85,6 +85,13 @@ struct tlob_scope_key {
         __u64 cgroup_id;
         __u32 site;
         __u32 reserved;
+};
+
+/* In and out of the program that finds where the daemon's view of the cgroup tree begins. */
+struct tlob_root {
+        __u64 cgroup_id;
+        __u32 level;
+        __u32 found;
 };
 
 #define TLOB_SCOPE_MAX 16 /* bindings with the same site and the same confinement */
@@ -98,28 +105,31 @@ struct tlob_scope {
 struct tlob_binding {
         __u64 generation;                /* unique for the lifetime of the maps; 0: not in use */
         __u64 budget_ns[TLOB_N_BUDGETS]; /* ~0: none */
+        __u64 stop_is_return;            /* starts and returns are matched by stack pointer */
 };
 
 /*
  * The books of one binding. They balance at any moment of rest:
- * starts = in_budget + violated + open windows + ended[] + over_limit, where "violated" are windows
- * that ended by their stop after a violation, and ended[] counts every other end.
+ * starts = in_budget + violated + open windows + ended[] + over_limit, where in_budget and violated
+ * are windows that ended by their stop, and ended[] counts every other end.
  */
 struct tlob_statistics {
         __u64 starts;
         __u64 in_budget;
         __u64 violated;
-        __u64 ended[TLOB_N_ENDS]; /* ended[TLOB_END_STOP] stays 0 */
+        __u64 ended[TLOB_N_ENDS]; /* [TLOB_END_STOP] stays 0: those are the two above */
         __u64 over_limit;         /* no room: too many windows on the task, or too many tasks */
         __u64 nested;             /* starts inside an open window of the same binding */
         __u64 unmatched;          /* stops without an open window */
         __u64 violations;         /* each counted when it is found */
         __u64 lost;               /* records for which the ring buffer had no room */
-        __u64 spent_ns[TLOB_N_STATES];
-        __u64 max_ns;
+        __u64 spent_ns[TLOB_N_STATES]; /* by windows that ended */
 };
 
 #define TLOB_WINDOWS_MAX 8 /* open at once on one task */
+
+/* The generation of a window that the daemon is just ending. */
+#define TLOB_GENERATION_BUSY (~0ULL)
 
 struct tlob_window {
         __u64 generation; /* of its binding; 0: this place is free */

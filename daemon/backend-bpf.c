@@ -1,0 +1,645 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The back end that measures with BPF programs of our own (tlob.bpf.c). It loads them, keeps their
+ * maps in step with the bindings, and turns their records into reports. The scheduler hooks are
+ * attached as long as the back end exists, so the manager makes one only when there is a binding for
+ * it.
+ *
+ * It shares the tasks and their windows with the programs through memory (the map is mapped): that
+ * is how it counts open windows, and how it ends those of a binding that is taken away.
+ */
+
+#include "backend.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "bpf-detacher.h"
+#include "bpf-sites.h"
+#include "bpf-tasks.h"
+#include "bpf-uprobe.h"
+#include "cgroup.h"
+#include "sentence.h"
+#include "tlob.skel.h"
+
+#define PIDNS_INIT_INUM 0xEFFFFFFCU /* PROC_PID_INIT_INO */
+
+/* A binding here; free when generation is 0. Its place in the array is its index in the maps. */
+typedef struct Entry {
+        uint64_t generation;
+        uint32_t start_site;
+        uint32_t stop_site;
+        SiteUser user;
+        uint64_t budget_ns[TLOB_N_BUDGETS];
+        bool stop_is_return;
+        bool retired;                /* removed, and its last reports not dispatched yet */
+        struct tlob_statistics base; /* what was counted at the last reset */
+} Entry;
+
+typedef struct BpfBackend {
+        Backend backend; /* first */
+        struct tlob_bpf *bpf;
+        struct ring_buffer *records;
+        TaskTable tasks;
+        size_t n_cpus;
+        SiteTable start_sites;
+        SiteTable stop_sites;
+        Detacher *detacher;
+        unsigned root_level; /* depth of the root of our cgroup namespace */
+        Entry *entries;
+        size_t n_entries;
+        uint64_t generation;
+        Report *pending; /* of windows that remove() ended */
+        size_t n_pending;
+
+        /* During dispatch() */
+        BackendReportHandler handler;
+        void *userdata;
+} BpfBackend;
+
+static BpfBackend *BPF(Backend *backend) {
+        return (BpfBackend *) backend;
+}
+
+static int bpf_backend_probe(char **ret_reason) {
+        static const struct {
+                const char *path;
+                const char *what;
+        } needed[] = {
+                { "/sys/kernel/btf/vmlinux", "type information (CONFIG_DEBUG_INFO_BTF)" },
+                { "/sys/bus/event_source/devices/uprobe", "uprobes (CONFIG_UPROBE_EVENTS)" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(needed); i++)
+                if (access(needed[i].path, R_OK) < 0) {
+                        return sentence_error(-errno, ret_reason,
+                                              "The kernel has no %s: %s is missing",
+                                              needed[i].what, needed[i].path);
+                }
+        return 0;
+}
+
+/* libbpf's own messages are for its developers: what fails is said by us. */
+static int ignore_libbpf(enum libbpf_print_level level, const char *format, va_list ap) {
+        return 0;
+}
+
+static uint32_t pid_namespace(void) {
+        struct stat st;
+
+        if (stat("/proc/self/ns/pid", &st) < 0 || st.st_ino == PIDNS_INIT_INUM)
+                return 0;
+        return (uint32_t) st.st_ino;
+}
+
+static uint64_t now_ns(void) {
+        struct timespec ts;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (uint64_t) ts.tv_sec * 1000000000U + (uint64_t) ts.tv_nsec;
+}
+
+static int set_sizes(struct tlob_bpf *bpf, const BackendConfig *config) {
+        struct {
+                struct bpf_map *map;
+                size_t n;
+        } sizes[] = {
+                { bpf->maps.start_sites, config->bindings_max },
+                { bpf->maps.stop_sites, config->bindings_max },
+                { bpf->maps.start_scopes, config->bindings_max },
+                { bpf->maps.stop_scopes, config->bindings_max },
+                { bpf->maps.bindings, config->bindings_max },
+                { bpf->maps.statistics, config->bindings_max },
+                { bpf->maps.maxima, config->bindings_max },
+                { bpf->maps.tasks, config->tasks_max },
+                { bpf->maps.free_slots, config->tasks_max },
+                { bpf->maps.slots_by_task, config->tasks_max },
+                { bpf->maps.records, config->ring_buffer_size },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(sizes); i++) {
+                int r = bpf_map__set_max_entries(sizes[i].map, (uint32_t) sizes[i].n);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int load_programs(BpfBackend *b, const BackendConfig *config) {
+        bool multi = uprobe_multi_is_supported();
+        int r;
+
+        b->bpf = tlob_bpf__open();
+        if (!b->bpf)
+                return -errno;
+
+        b->bpf->rodata->pidns_inum = pid_namespace();
+        b->bpf->data->next_window_id = now_ns() / 1000;
+        (void) bpf_program__set_autoload(b->bpf->progs.start_perf, !multi);
+        (void) bpf_program__set_autoload(b->bpf->progs.stop_perf, !multi);
+        (void) bpf_program__set_autoload(b->bpf->progs.start_multi, multi);
+        (void) bpf_program__set_autoload(b->bpf->progs.stop_multi, multi);
+        if (multi) {
+                uprobe_multi_prepare(b->bpf->progs.start_multi);
+                uprobe_multi_prepare(b->bpf->progs.stop_multi);
+        }
+
+        r = set_sizes(b->bpf, config);
+        if (r < 0)
+                return r;
+        r = tlob_bpf__load(b->bpf);
+        if (r < 0)
+                return r;
+
+        r = site_table_init(
+                &b->start_sites, config->bindings_max,
+                bpf_program__fd(multi ? b->bpf->progs.start_multi : b->bpf->progs.start_perf),
+                bpf_map__fd(b->bpf->maps.start_sites), bpf_map__fd(b->bpf->maps.start_scopes),
+                multi);
+        if (r < 0)
+                return r;
+        return site_table_init(
+                &b->stop_sites, config->bindings_max,
+                bpf_program__fd(multi ? b->bpf->progs.stop_multi : b->bpf->progs.stop_perf),
+                bpf_map__fd(b->bpf->maps.stop_sites), bpf_map__fd(b->bpf->maps.stop_scopes), multi);
+}
+
+/* In a container the depths of cgroups that we see begin at its root, those in the kernel do not. */
+static int find_root_level(BpfBackend *b) {
+        _cleanup_close_ int root_fd = -EBADF;
+        uint64_t root_id;
+        struct tlob_root root = {};
+        LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &root, .ctx_size_in = sizeof(root));
+        unsigned level;
+        int r;
+
+        root_fd = cgroup_open_root();
+        if (root_fd < 0)
+                return 0;
+        r = cgroup_path_get_id(root_fd, "/", &root_id, &level);
+        if (r < 0)
+                return r;
+        root.cgroup_id = root_id;
+        r = bpf_prog_test_run_opts(bpf_program__fd(b->bpf->progs.find_root_level), &opts);
+        if (r < 0)
+                return r;
+        b->root_level = root.found ? root.level : 0;
+        return 0;
+}
+
+static int fill_free_slots(BpfBackend *b, unsigned tasks_max) {
+        /* A stack: the lowest slot comes off first. */
+        for (uint32_t slot = tasks_max; slot-- > 0;)
+                if (bpf_map_update_elem(bpf_map__fd(b->bpf->maps.free_slots), NULL, &slot,
+                                        BPF_ANY) < 0)
+                        return -errno;
+        return 0;
+}
+
+static void report_from_record(const struct tlob_record *record, Report *ret) {
+        *ret = (Report){
+                .type = record->type == TLOB_RECORD_VIOLATION ? REPORT_VIOLATION
+                                                              : REPORT_COMPLETION,
+                .backend_index = record->binding,
+                .id = record->id,
+                .time_ns = record->time_ns,
+                .late_ns = record->late_ns,
+                .elapsed_ns = record->elapsed_ns,
+                .spent_ns = { record->spent_ns[0], record->spent_ns[1], record->spent_ns[2] },
+                .cgroup_id = record->cgroup_id,
+                .budget = record->budget,
+                .exceeded = record->exceeded,
+                .state = record->state,
+                .end = record->end,
+                .tid = record->tid,
+                .pid = record->pid,
+        };
+        memcpy(ret->comm, record->comm, sizeof(record->comm));
+}
+
+static int on_record(void *userdata, void *data, size_t size) {
+        const struct tlob_record *record = data;
+        BpfBackend *b = userdata;
+        Report report;
+
+        /* A binding that has gone since: its last records were dispatched before it went. */
+        if (size < sizeof(*record) || record->binding >= b->n_entries ||
+            b->entries[record->binding].generation != record->binding_generation)
+                return 0;
+
+        report_from_record(record, &report);
+        b->handler(&report, b->userdata);
+        return 0;
+}
+
+static Backend *bpf_backend_free(Backend *backend) {
+        BpfBackend *b = BPF(backend);
+
+        if (!b)
+                return NULL;
+
+        for (size_t i = 0; i < b->n_entries; i++)
+                if (b->entries[i].generation && !b->entries[i].retired)
+                        (void) backend->ops->remove(backend, (uint32_t) i, NULL);
+        detacher_free(b->detacher);
+        site_table_done(&b->stop_sites);
+        site_table_done(&b->start_sites);
+        free(b->entries);
+        free(b->pending);
+        ring_buffer__free(b->records);
+        task_table_done(&b->tasks);
+        tlob_bpf__destroy(b->bpf);
+        free(b);
+        return NULL;
+}
+
+static int bpf_backend_set_up(BpfBackend *b, const BackendConfig *config) {
+        int n_cpus, r;
+
+        b->entries = calloc(config->bindings_max, sizeof(*b->entries));
+        if (!b->entries)
+                return -ENOMEM;
+        b->n_entries = config->bindings_max;
+
+        n_cpus = libbpf_num_possible_cpus();
+        if (n_cpus < 0)
+                return n_cpus;
+        b->n_cpus = (size_t) n_cpus;
+
+        r = detacher_new(&b->detacher);
+        if (r < 0)
+                return r;
+        r = load_programs(b, config);
+        if (r < 0)
+                return r;
+        r = task_table_init(&b->tasks, bpf_map__fd(b->bpf->maps.tasks), config->tasks_max,
+                            &b->bpf->bss->slots_end);
+        if (r < 0)
+                return r;
+        r = fill_free_slots(b, config->tasks_max);
+        if (r < 0)
+                return r;
+        r = find_root_level(b);
+        if (r < 0)
+                return r;
+
+        b->records = ring_buffer__new(bpf_map__fd(b->bpf->maps.records), on_record, b, NULL);
+        if (!b->records)
+                return -errno;
+
+        return tlob_bpf__attach(b->bpf);
+}
+
+static int bpf_backend_new(const BackendConfig *config, Backend **ret, char **ret_reason) {
+        BpfBackend *b;
+        int r;
+
+        b = calloc(1, sizeof(*b));
+        if (!b)
+                return -ENOMEM;
+        b->backend.ops = &backend_bpf_ops;
+
+        (void) libbpf_set_print(ignore_libbpf);
+        r = bpf_backend_set_up(b, config);
+        if (r < 0) {
+                bpf_backend_free(&b->backend);
+                return sentence_error(
+                        r, ret_reason,
+                        "The kernel refused the BPF programs: %s; tlobd needs Linux 6.1 or "
+                        "newer, and CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN",
+                        strerror(-r));
+        }
+
+        *ret = &b->backend;
+        return 0;
+}
+
+static int entry_write(BpfBackend *b, const Entry *entry) {
+        uint32_t index = (uint32_t) (entry - b->entries);
+        struct tlob_binding value = {
+                .generation = entry->retired ? 0 : entry->generation,
+                .stop_is_return = entry->stop_is_return,
+        };
+
+        memcpy(value.budget_ns, entry->budget_ns, sizeof(value.budget_ns));
+        if (bpf_map_update_elem(bpf_map__fd(b->bpf->maps.bindings), &index, &value, BPF_ANY) < 0)
+                return -errno;
+        return 0;
+}
+
+static int entry_clear_maximum(BpfBackend *b, uint32_t index) {
+        _cleanup_free_ uint64_t *maxima = NULL;
+
+        maxima = calloc(b->n_cpus, sizeof(*maxima));
+        if (!maxima)
+                return -ENOMEM;
+        if (bpf_map_update_elem(bpf_map__fd(b->bpf->maps.maxima), &index, maxima, BPF_ANY) < 0)
+                return -errno;
+        return 0;
+}
+
+/* Another binding may have had this index. */
+static int entry_clear_books(BpfBackend *b, uint32_t index) {
+        _cleanup_free_ struct tlob_statistics *statistics = NULL;
+
+        statistics = calloc(b->n_cpus, sizeof(*statistics));
+        if (!statistics)
+                return -ENOMEM;
+        if (bpf_map_update_elem(bpf_map__fd(b->bpf->maps.statistics), &index, statistics, BPF_ANY) <
+            0)
+                return -errno;
+        return entry_clear_maximum(b, index);
+}
+
+/* Counters are 64-bit words without exception: over CPUs, and less what was there at the reset. */
+static void sum_counters(const struct tlob_statistics *per_cpu, size_t n_cpus,
+                         const struct tlob_statistics *base, struct tlob_statistics *ret) {
+        const uint64_t *from = (const uint64_t *) base;
+        uint64_t *to = (uint64_t *) ret;
+
+        for (size_t i = 0; i < sizeof(*ret) / sizeof(*to); i++) {
+                to[i] = 0;
+                for (size_t cpu = 0; cpu < n_cpus; cpu++)
+                        to[i] += ((const uint64_t *) &per_cpu[cpu])[i];
+                to[i] -= from[i];
+        }
+}
+
+static int read_statistics(BpfBackend *b, const Entry *entry, Statistics *ret) {
+        _cleanup_free_ struct tlob_statistics *statistics = NULL;
+        _cleanup_free_ uint64_t *maxima = NULL;
+        uint32_t index = entry->user.binding;
+
+        statistics = calloc(b->n_cpus, sizeof(*statistics));
+        maxima = calloc(b->n_cpus, sizeof(*maxima));
+        if (!statistics || !maxima)
+                return -ENOMEM;
+        if (bpf_map_lookup_elem(bpf_map__fd(b->bpf->maps.statistics), &index, statistics) < 0 ||
+            bpf_map_lookup_elem(bpf_map__fd(b->bpf->maps.maxima), &index, maxima) < 0)
+                return -errno;
+
+        *ret = (Statistics){};
+        sum_counters(statistics, b->n_cpus, &entry->base, &ret->counters);
+        for (size_t cpu = 0; cpu < b->n_cpus; cpu++)
+                if (maxima[cpu] > ret->max_ns)
+                        ret->max_ns = maxima[cpu];
+        ret->open = task_table_count(&b->tasks, entry->generation);
+        return 0;
+}
+
+static Entry *find_free_entry(BpfBackend *b) {
+        for (size_t i = 0; i < b->n_entries; i++)
+                if (!b->entries[i].generation)
+                        return &b->entries[i];
+        return NULL;
+}
+
+static int entry_attach(BpfBackend *b, Entry *entry, const Binding *binding, const ElfFile *elf,
+                        char **ret_reason) {
+        SiteKey start, stop;
+        struct stat st;
+        int r;
+
+        if (fstat(elf_file_fd(elf), &st) < 0)
+                return -errno;
+
+        start = (SiteKey){
+                .dev = st.st_dev,
+                .inode = st.st_ino,
+                .offset = binding->start_site.offset,
+        };
+        stop = start;
+        stop.is_return = entry->stop_is_return;
+        if (!stop.is_return)
+                stop.offset = binding->stop_site.offset;
+
+        /* The stop first: no window may open that cannot end. */
+        r = site_table_join(&b->stop_sites, &stop, elf_file_fd(elf), &entry->user,
+                            &entry->stop_site, ret_reason);
+        if (r < 0)
+                return r;
+        r = site_table_join(&b->start_sites, &start, elf_file_fd(elf), &entry->user,
+                            &entry->start_site, ret_reason);
+        if (r < 0)
+                detacher_push(b->detacher,
+                              site_table_leave(&b->stop_sites, entry->stop_site, &entry->user));
+        return r;
+}
+
+static int bpf_backend_add(Backend *backend, const Binding *binding, const ElfFile *elf,
+                           uint32_t *ret_index, char **ret_reason) {
+        BpfBackend *b = BPF(backend);
+        Entry *entry;
+        uint32_t index;
+        int r;
+
+        entry = find_free_entry(b);
+        if (!entry) {
+                return sentence_error(
+                        -ENOSPC, ret_reason,
+                        "There are %zu bindings already; raise BindingsMax= in tlobd.conf",
+                        b->n_entries);
+        }
+        index = (uint32_t) (entry - b->entries);
+
+        *entry = (Entry) {
+                .generation = ++b->generation,
+                .stop_is_return = binding_stop_is_return(binding),
+                .user = {
+                        .binding = index,
+                        .cgroup_id = binding->cgroup_id,
+                        .cgroup_level = b->root_level + binding->cgroup_level,
+                },
+        };
+        memcpy(entry->budget_ns, binding->budget_ns, sizeof(entry->budget_ns));
+
+        r = entry_clear_books(b, index);
+        if (r >= 0)
+                r = entry_write(b, entry);
+        if (r >= 0)
+                r = entry_attach(b, entry, binding, elf, ret_reason);
+        if (r < 0) {
+                *entry = (Entry){};
+                (void) entry_write(b, entry);
+                return r;
+        }
+
+        *ret_index = index;
+        return 0;
+}
+
+/* Which budgets a report breaks: exceeded, and of the first of them budget and late_ns. */
+static void judge(Report *report, const uint64_t budget_ns[static TLOB_N_BUDGETS]) {
+        for (int i = TLOB_N_BUDGETS - 1; i >= 0; i--) {
+                uint64_t value =
+                        i == TLOB_BUDGET_TOTAL ? report->elapsed_ns : report->spent_ns[i - 1];
+
+                if (value <= budget_ns[i])
+                        continue;
+                report->exceeded |= 1U << i;
+                report->budget = (enum tlob_budget) i;
+                report->late_ns = value - budget_ns[i];
+        }
+}
+
+static void push_pending(BpfBackend *b, const Report *report, Statistics *final) {
+        Report *p;
+
+        p = reallocarray(b->pending, b->n_pending + 1, sizeof(*p));
+        if (!p) {
+                final->counters.lost++;
+                return;
+        }
+        b->pending = p;
+        b->pending[b->n_pending++] = *report;
+}
+
+typedef struct Removal {
+        BpfBackend *b;
+        const Entry *entry;
+        Statistics *final;
+} Removal;
+
+/* A window that ended because its binding is being removed: books, and the reports that it owes. */
+static void on_window_removed(Report *report, void *userdata) {
+        Removal *removal = userdata;
+        Statistics *final = removal->final;
+        BpfBackend *b = removal->b;
+
+        for (size_t i = 0; i < TLOB_N_STATES; i++)
+                final->counters.spent_ns[i] += report->spent_ns[i];
+        final->counters.ended[TLOB_END_REMOVED]++;
+        if (report->elapsed_ns > final->max_ns)
+                final->max_ns = report->elapsed_ns;
+
+        judge(report, removal->entry->budget_ns);
+        if (!report->exceeded)
+                return;
+
+        final->counters.violations++;
+        report->id = __atomic_fetch_add(&b->bpf->data->next_window_id, 1, __ATOMIC_RELAXED);
+        report->type = REPORT_VIOLATION;
+        push_pending(b, report, final);
+        report->type = REPORT_COMPLETION;
+        push_pending(b, report, final);
+}
+
+static int bpf_backend_remove(Backend *backend, uint32_t index, Statistics *ret_final) {
+        BpfBackend *b = BPF(backend);
+        Entry *entry = &b->entries[index];
+        Statistics final = {};
+        int r;
+
+        detacher_push(b->detacher,
+                      site_table_leave(&b->start_sites, entry->start_site, &entry->user));
+        detacher_push(b->detacher,
+                      site_table_leave(&b->stop_sites, entry->stop_site, &entry->user));
+
+        /* Starts and stops that are under way find no generation any more. */
+        entry->retired = true;
+        r = entry_write(b, entry);
+        if (r >= 0)
+                r = read_statistics(b, entry, &final);
+
+        final.open = 0;
+        task_table_end(&b->tasks, entry->generation, on_window_removed,
+                       &(Removal){ .b = b, .entry = entry, .final = &final });
+        if (ret_final)
+                *ret_final = final;
+        return r;
+}
+
+static int bpf_backend_set_budget(Backend *backend, uint32_t index,
+                                  const uint64_t budget_ns[static TLOB_N_BUDGETS]) {
+        BpfBackend *b = BPF(backend);
+        Entry *entry = &b->entries[index];
+
+        memcpy(entry->budget_ns, budget_ns, sizeof(entry->budget_ns));
+        return entry_write(b, entry);
+}
+
+static int bpf_backend_get_fd(Backend *backend) {
+        return ring_buffer__epoll_fd(BPF(backend)->records);
+}
+
+static int bpf_backend_dispatch(Backend *backend, BackendReportHandler handler, void *userdata) {
+        BpfBackend *b = BPF(backend);
+        int n;
+
+        b->handler = handler;
+        b->userdata = userdata;
+        n = ring_buffer__consume(b->records);
+        if (n < 0)
+                return n;
+
+        for (size_t i = 0; i < b->n_pending; i++, n++)
+                handler(&b->pending[i], userdata);
+        b->n_pending = 0;
+
+        for (size_t i = 0; i < b->n_entries; i++)
+                if (b->entries[i].retired)
+                        b->entries[i] = (Entry){};
+        return n;
+}
+
+static uint64_t bpf_backend_lost(Backend *backend) {
+        return __atomic_load_n(&BPF(backend)->bpf->bss->n_lost, __ATOMIC_RELAXED);
+}
+
+static int bpf_backend_statistics(Backend *backend, uint32_t index, Statistics *ret) {
+        BpfBackend *b = BPF(backend);
+
+        return read_statistics(b, &b->entries[index], ret);
+}
+
+static int bpf_backend_reset_statistics(Backend *backend, uint32_t index) {
+        BpfBackend *b = BPF(backend);
+        Entry *entry = &b->entries[index];
+        Statistics now;
+        int r;
+
+        entry->base = (struct tlob_statistics){};
+        r = read_statistics(b, entry, &now);
+        if (r < 0)
+                return r;
+
+        entry->base = now.counters;
+        entry->base.starts -= now.open;
+        return entry_clear_maximum(b, index);
+}
+
+static const char *const *bpf_backend_limitations(Backend *backend) {
+        static const char *const limitations[] = {
+                "A violation is found when its window ends, not when its budget runs out",
+                NULL,
+        };
+
+        return limitations;
+}
+
+static const char *bpf_backend_deadline_mode(Backend *backend) {
+        return "stop";
+}
+
+const BackendOps backend_bpf_ops = {
+        .name = "bpf",
+        .capabilities = BACKEND_CAN_RETURN | BACKEND_CAN_STATE_BUDGET | BACKEND_CAN_INFINITE |
+                        BACKEND_CAN_CONFINE,
+        .probe = bpf_backend_probe,
+        .new = bpf_backend_new,
+        .free = bpf_backend_free,
+        .add = bpf_backend_add,
+        .remove = bpf_backend_remove,
+        .set_budget = bpf_backend_set_budget,
+        .get_fd = bpf_backend_get_fd,
+        .dispatch = bpf_backend_dispatch,
+        .lost = bpf_backend_lost,
+        .statistics = bpf_backend_statistics,
+        .reset_statistics = bpf_backend_reset_statistics,
+        .limitations = bpf_backend_limitations,
+        .deadline_mode = bpf_backend_deadline_mode,
+};

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The one place with threads. It owns a queue of probes to take away and up to eight workers, which
+ * do nothing but close(): they share nothing with the rest of the daemon, and end when the queue is
+ * empty, so that an idle daemon has one thread. It reports nothing: what is detached has been cut
+ * off from its bindings before it comes here.
+ */
+
+#include "bpf-detacher.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#define WORKERS_MAX 8
+
+typedef struct Item Item;
+
+struct Item {
+        Uprobe *uprobe;
+        Item *next;
+};
+
+struct Detacher {
+        pthread_mutex_t mutex;
+        pthread_cond_t idle; /* the last worker has gone */
+        Item *first;
+        unsigned n_workers;
+};
+
+int detacher_new(Detacher **ret) {
+        Detacher *detacher;
+
+        detacher = calloc(1, sizeof(*detacher));
+        if (!detacher)
+                return -ENOMEM;
+
+        (void) pthread_mutex_init(&detacher->mutex, NULL);
+        (void) pthread_cond_init(&detacher->idle, NULL);
+        *ret = detacher;
+        return 0;
+}
+
+static void *detacher_work(void *arg) {
+        Detacher *detacher = arg;
+        Item *item;
+
+        (void) pthread_mutex_lock(&detacher->mutex);
+        while ((item = detacher->first)) {
+                detacher->first = item->next;
+                (void) pthread_mutex_unlock(&detacher->mutex);
+                uprobe_detach(item->uprobe);
+                free(item);
+                (void) pthread_mutex_lock(&detacher->mutex);
+        }
+        if (--detacher->n_workers == 0)
+                (void) pthread_cond_signal(&detacher->idle);
+        (void) pthread_mutex_unlock(&detacher->mutex);
+        return NULL;
+}
+
+/* With the mutex held. Signals stay with the main thread. */
+static void detacher_start_worker(Detacher *detacher) {
+        sigset_t all, old;
+        pthread_t thread;
+        int r;
+
+        (void) sigfillset(&all);
+        (void) pthread_sigmask(SIG_BLOCK, &all, &old);
+        r = pthread_create(&thread, NULL, detacher_work, detacher);
+        (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
+        if (r != 0)
+                return;
+
+        (void) pthread_detach(thread);
+        detacher->n_workers++;
+}
+
+void detacher_push(Detacher *detacher, Uprobe *uprobe) {
+        Item *item;
+
+        if (!uprobe)
+                return;
+
+        item = malloc(sizeof(*item));
+        if (!item) {
+                uprobe_detach(uprobe);
+                return;
+        }
+
+        (void) pthread_mutex_lock(&detacher->mutex);
+        *item = (Item){ .uprobe = uprobe, .next = detacher->first };
+        detacher->first = item;
+        if (detacher->n_workers < WORKERS_MAX)
+                detacher_start_worker(detacher);
+        if (detacher->n_workers == 0) {
+                detacher->first = item->next;
+                uprobe_detach(uprobe);
+                free(item);
+        }
+        (void) pthread_mutex_unlock(&detacher->mutex);
+}
+
+Detacher *detacher_free(Detacher *detacher) {
+        if (!detacher)
+                return NULL;
+
+        (void) pthread_mutex_lock(&detacher->mutex);
+        while (detacher->n_workers > 0)
+                (void) pthread_cond_wait(&detacher->idle, &detacher->mutex);
+        (void) pthread_mutex_unlock(&detacher->mutex);
+
+        (void) pthread_cond_destroy(&detacher->idle);
+        (void) pthread_mutex_destroy(&detacher->mutex);
+        free(detacher);
+        return NULL;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Reads and ends windows from outside, while tasks go on running and the BPF programs go on changing
+ * the same memory. A window has one owner: whoever swaps its generation away from it, by an atomic
+ * compare-and-swap. The totals of a task are read under its sequence count, as the programs do,
+ * which here may be in the middle of a change on another CPU.
+ */
+
+#include "bpf-tasks.h"
+
+#include <sys/mman.h>
+#include <time.h>
+
+int task_table_init(TaskTable *table, int map_fd, size_t n, const uint32_t *end) {
+        void *p;
+
+        p = mmap(NULL, n * sizeof(struct tlob_task), PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0);
+        if (p == MAP_FAILED)
+                return -errno;
+
+        *table = (TaskTable){ .tasks = p, .n = n, .end = end };
+        return 0;
+}
+
+void task_table_done(TaskTable *table) {
+        if (table->tasks)
+                (void) munmap(table->tasks, table->n * sizeof(struct tlob_task));
+        *table = (TaskTable){};
+}
+
+static size_t task_table_end_slot(const TaskTable *table) {
+        size_t end = __atomic_load_n(table->end, __ATOMIC_RELAXED);
+
+        return end < table->n ? end : table->n;
+}
+
+uint64_t task_table_count(const TaskTable *table, uint64_t generation) {
+        uint64_t n = 0;
+
+        for (size_t i = 0; i < task_table_end_slot(table); i++)
+                for (size_t j = 0; j < TLOB_WINDOWS_MAX; j++)
+                        n += __atomic_load_n(&table->tasks[i].windows[j].generation,
+                                             __ATOMIC_RELAXED) == generation;
+        return n;
+}
+
+static uint64_t now_ns(void) {
+        struct timespec ts;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (uint64_t) ts.tv_sec * 1000000000U + (uint64_t) ts.tv_nsec;
+}
+
+/* The totals of a task at this moment, and its state. Returns the moment. */
+static uint64_t read_totals(const struct tlob_task *t, uint64_t totals[static TLOB_N_STATES],
+                            uint32_t *ret_state) {
+        uint64_t sequence, last, now;
+
+        do {
+                sequence = __atomic_load_n(&t->sequence, __ATOMIC_ACQUIRE);
+                now = now_ns();
+                last = __atomic_load_n(&t->last_ns, __ATOMIC_RELAXED);
+                *ret_state = __atomic_load_n(&t->state, __ATOMIC_RELAXED);
+                for (size_t i = 0; i < TLOB_N_STATES; i++)
+                        totals[i] = __atomic_load_n(&t->total_ns[i], __ATOMIC_RELAXED);
+                __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        } while ((sequence & 1) || __atomic_load_n(&t->sequence, __ATOMIC_RELAXED) != sequence);
+
+        if (now < last)
+                now = last;
+        if (*ret_state < TLOB_N_STATES)
+                totals[*ret_state] += now - last;
+        return now;
+}
+
+static void window_read(const struct tlob_task *t, const struct tlob_window *w, Report *ret) {
+        uint64_t totals[TLOB_N_STATES];
+        uint32_t state;
+
+        *ret = (Report){
+                .backend_index = w->binding,
+                .time_ns = read_totals(t, totals, &state),
+                .end = TLOB_END_REMOVED,
+                .tid = t->tid,
+                .pid = t->pid,
+        };
+        ret->state = state;
+        ret->elapsed_ns = ret->time_ns - w->start_ns;
+        for (size_t i = 0; i < TLOB_N_STATES; i++)
+                ret->spent_ns[i] = totals[i] - w->base_ns[i];
+}
+
+void task_table_end(TaskTable *table, uint64_t generation, TaskTableHandler handler,
+                    void *userdata) {
+        for (size_t i = 0; i < task_table_end_slot(table); i++)
+                for (size_t j = 0; j < TLOB_WINDOWS_MAX; j++) {
+                        struct tlob_window *w = &table->tasks[i].windows[j];
+                        unsigned long long expected = generation;
+                        Report report;
+
+                        if (!__atomic_compare_exchange_n(&w->generation, &expected,
+                                                         TLOB_GENERATION_BUSY, false,
+                                                         __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+                                continue;
+                        window_read(&table->tasks[i], w, &report);
+                        __atomic_store_n(&w->generation, 0, __ATOMIC_RELEASE);
+                        handler(&report, userdata);
+                }
+}

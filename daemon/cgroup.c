@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * From units to cgroup ids, which is what the BPF programs see, and from the ids in their records
+ * back to units. It asks only the kernel, never systemd, and keeps nothing: an id that is resolved
+ * later than its cgroup lives gives an error.
+ *
+ * The id of a cgroup is the inode number of its directory, and a file handle made of it opens that
+ * directory again.
+ */
+
+#include "cgroup.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#ifndef FILEID_KERNFS
+#define FILEID_KERNFS 0xfe
+#endif
+
+int cgroup_open_root(void) {
+        static const char *const paths[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
+
+        for (size_t i = 0; i < ELEMENTSOF(paths); i++) {
+                struct statfs fs;
+                int fd;
+
+                if (statfs(paths[i], &fs) < 0 || fs.f_type != CGROUP2_SUPER_MAGIC)
+                        continue;
+                fd = open(paths[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                return fd < 0 ? -errno : fd;
+        }
+        return -ENOENT;
+}
+
+int cgroup_path_get_id(int root_fd, const char *path, uint64_t *ret_id, unsigned *ret_level) {
+        unsigned level = 0;
+        struct stat st;
+
+        path += strspn(path, "/");
+        if (fstatat(root_fd, *path ? path : ".", &st, 0) < 0)
+                return -errno;
+
+        while (*path) {
+                level++;
+                path += strcspn(path, "/");
+                path += strspn(path, "/");
+        }
+        *ret_id = st.st_ino;
+        *ret_level = level;
+        return 0;
+}
+
+int cgroup_id_get_path(int root_fd, uint64_t id, char **ret_path) {
+        union {
+                struct file_handle handle;
+                char space[sizeof(struct file_handle) + sizeof(id)];
+        } u = { .handle = { .handle_bytes = sizeof(id), .handle_type = FILEID_KERNFS } };
+        char link[64], root[4096], path[4096];
+        _cleanup_close_ int fd = -EBADF;
+        ssize_t n;
+        char *p;
+
+        memcpy(u.handle.f_handle, &id, sizeof(id));
+        fd = open_by_handle_at(root_fd, &u.handle, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+
+        (void) snprintf(link, sizeof(link), "/proc/self/fd/%i", root_fd);
+        n = readlink(link, root, sizeof(root) - 1);
+        if (n < 0)
+                return -errno;
+        root[n] = '\0';
+
+        (void) snprintf(link, sizeof(link), "/proc/self/fd/%i", fd);
+        n = readlink(link, path, sizeof(path) - 1);
+        if (n < 0)
+                return -errno;
+        path[n] = '\0';
+
+        if (strncmp(path, root, strlen(root)) != 0)
+                return -ENOENT;
+        p = strdup(path[strlen(root)] ? path + strlen(root) : "/");
+        if (!p)
+                return -ENOMEM;
+        *ret_path = p;
+        return 0;
+}
+
+static int has_suffix(const char *s, size_t n, const char *suffix) {
+        size_t m = strlen(suffix);
+
+        return n > m && strncmp(s + n - m, suffix, m) == 0;
+}
+
+static int is_unit(const char *s, size_t n) {
+        static const char *const suffixes[] = {
+                ".service", ".scope", ".socket", ".mount", ".swap",
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(suffixes); i++)
+                if (has_suffix(s, n, suffixes[i]))
+                        return 1;
+        return 0;
+}
+
+int cgroup_path_get_unit(const char *path, char **ret_unit) {
+        for (;;) {
+                size_t n;
+                char *unit;
+
+                path += strspn(path, "/");
+                n = strcspn(path, "/");
+                if (n == 0)
+                        return -ENXIO;
+                if (has_suffix(path, n, ".slice")) {
+                        path += n;
+                        continue;
+                }
+
+                /* systemd escapes names that clash with the kernel's files by a leading '_'. */
+                if (*path == '_') {
+                        path++;
+                        n--;
+                }
+                if (!is_unit(path, n))
+                        return -ENXIO;
+                unit = strndup(path, n);
+                if (!unit)
+                        return -ENOMEM;
+                *ret_unit = unit;
+                return 0;
+        }
+}

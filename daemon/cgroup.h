@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef CGROUP_H
+#define CGROUP_H
+
+#include <stdint.h>
+
+#include "cleanup.h"
+
+/*
+ * The cgroup v2 hierarchy as this process sees it, also where it is mounted beside v1 ("hybrid").
+ * Paths are as systemd's ControlGroup property gives them: from the root of the cgroup namespace.
+ */
+
+/* Opens the root of the hierarchy. Returns a file descriptor of the caller's, or -ENOENT: not mounted. */
+int cgroup_open_root(void);
+
+/* The id of a cgroup and its depth below the root ("/": 0). -ENOENT: there is no such cgroup. */
+int cgroup_path_get_id(int root_fd, const char *path, uint64_t *ret_id, unsigned *ret_level);
+
+/* The path of the cgroup with that id; works as long as the cgroup exists. -ENOENT, -ESTALE: it does not. */
+int cgroup_id_get_path(int root_fd, uint64_t id, char **ret_path);
+
+/*
+ * The innermost unit of the system manager in a path: "nginx.service" in
+ * "/system.slice/nginx.service/worker", "user@1000.service" for all below it. -ENXIO: in no unit.
+ */
+int cgroup_path_get_unit(const char *path, char **ret_unit);
+
+#endif
