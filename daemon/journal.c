@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * What tlobd has to say about others goes to the journal here, with SYSLOG_IDENTIFIER=tlob; what it
+ * has to say about itself goes through log.c. Nothing is formatted for people here but MESSAGE=, and
+ * nothing is held back: the manager decides what is sent.
+ *
+ * OBJECT_PID= and OBJECT_SYSTEMD_UNIT= make "journalctl -u" show an entry beside the unit's own lines.
+ * journald takes them from uid 0 only.
+ */
+
+#include "journal.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <sys/uio.h>
+#include <systemd/sd-journal.h>
+
+#include "tlob-messages.h"
+
+#define FIELDS_MAX 40
+
+/* The fields of one entry; the strings are owned. */
+typedef struct Entry {
+        struct iovec fields[FIELDS_MAX];
+        size_t n;
+        int error; /* the first one: adding goes on as if nothing was */
+} Entry;
+
+static void entry_done(Entry *entry) {
+        for (size_t i = 0; i < entry->n; i++)
+                free(entry->fields[i].iov_base);
+}
+
+static void entry_add(Entry *entry, const char *format, ...) _printf_(2, 3);
+
+static void entry_add(Entry *entry, const char *format, ...) {
+        va_list ap;
+        char *p;
+        int n;
+
+        if (entry->n == FIELDS_MAX) {
+                entry->error = -E2BIG;
+                return;
+        }
+
+        va_start(ap, format);
+        n = vasprintf(&p, format, ap);
+        va_end(ap);
+        if (n < 0) {
+                entry->error = -ENOMEM;
+                return;
+        }
+        entry->fields[entry->n++] = (struct iovec){ .iov_base = p, .iov_len = (size_t) n };
+}
+
+static void entry_begin(Entry *entry, const char *message_id, int priority) {
+        entry_add(entry, "MESSAGE_ID=%s", message_id);
+        entry_add(entry, "PRIORITY=%i", priority);
+        entry_add(entry, "SYSLOG_IDENTIFIER=tlob");
+        entry_add(entry, "DOCUMENTATION=man:tlobd(8)");
+}
+
+static void entry_add_unit(Entry *entry, const char *unit) {
+        if (!unit || !*unit)
+                return;
+        entry_add(entry, "TLOB_UNIT=%s", unit);
+        entry_add(entry, "OBJECT_SYSTEMD_UNIT=%s", unit);
+}
+
+static int entry_send(Entry *entry) {
+        if (entry->error < 0)
+                return entry->error;
+        return sd_journal_sendv(entry->fields, (int) entry->n);
+}
+
+static void entry_add_times(Entry *entry, const Violation *v) {
+        const Report *report = &v->report;
+
+        entry_add(entry, "TLOB_TIME_NS=%" PRIu64, report->time_ns);
+        entry_add(entry, "TLOB_BUDGET=%s", budget_to_string(report->budget));
+        entry_add(entry, "TLOB_BUDGET_NS=%" PRIu64, v->budget_ns);
+        entry_add(entry, "TLOB_ELAPSED_NS=%" PRIu64, report->elapsed_ns);
+        entry_add(entry, "TLOB_RUNNING_NS=%" PRIu64, report->spent_ns[TLOB_RUNNING]);
+        entry_add(entry, "TLOB_WAITING_NS=%" PRIu64, report->spent_ns[TLOB_WAITING]);
+        entry_add(entry, "TLOB_SLEEPING_NS=%" PRIu64, report->spent_ns[TLOB_SLEEPING]);
+        entry_add(entry, "TLOB_STATE=%s", tlob_state_to_string(report->state));
+        if (report->type == REPORT_COMPLETION)
+                entry_add(entry, "TLOB_END=%s", tlob_end_to_string(report->end));
+        else if (report->late_ns != STATISTIC_UNKNOWN)
+                entry_add(entry, "TLOB_LATE_NS=%" PRIu64, report->late_ns);
+}
+
+static void entry_add_task(Entry *entry, const Violation *v) {
+        const Report *report = &v->report;
+
+        if (report->tid)
+                entry_add(entry, "TLOB_TID=%" PRIu32, report->tid);
+        if (report->pid) {
+                entry_add(entry, "TLOB_PID=%" PRIu32, report->pid);
+                entry_add(entry, "OBJECT_PID=%" PRIu32, report->pid);
+        }
+        if (*report->comm)
+                entry_add(entry, "TLOB_COMM=%s", report->comm);
+        if (v->executable)
+                entry_add(entry, "TLOB_EXECUTABLE=%s", v->executable);
+        entry_add_unit(entry, v->unit);
+}
+
+int journal_report(const Violation *v) {
+        _cleanup_(entry_done) Entry entry = {};
+        _cleanup_free_ char *sentence = NULL;
+        bool completion = v->report.type == REPORT_COMPLETION;
+
+        sentence = violation_to_sentence(v);
+        if (!sentence)
+                return -ENOMEM;
+
+        entry_begin(&entry, completion ? TLOB_MESSAGE_COMPLETION_STR : TLOB_MESSAGE_VIOLATION_STR,
+                    v->priority);
+        entry_add(&entry, "MESSAGE=%s", sentence);
+        entry_add(&entry, "TLOB_BINDING=%s", v->binding);
+        entry_add(&entry, "TLOB_WINDOW_ID=%" PRIu64, v->report.id);
+        entry_add(&entry, "TLOB_BACKEND=%s", v->backend);
+        entry_add_times(&entry, v);
+        entry_add_task(&entry, v);
+        if (v->suppressed > 0)
+                entry_add(&entry, "TLOB_SUPPRESSED=%" PRIu64, v->suppressed);
+        return entry_send(&entry);
+}
+
+int journal_suppression(const Binding *binding, uint64_t n) {
+        _cleanup_(entry_done) Entry entry = {};
+
+        entry_begin(&entry, TLOB_MESSAGE_SUPPRESSION_STR, LOG_NOTICE);
+        entry_add(&entry, "MESSAGE=%s: %" PRIu64 " reports held back by the rate limit",
+                  binding->name, n);
+        entry_add(&entry, "TLOB_BINDING=%s", binding->name);
+        entry_add(&entry, "TLOB_SUPPRESSED=%" PRIu64, n);
+        entry_add_unit(&entry, binding->unit);
+        return entry_send(&entry);
+}
+
+int journal_loss(uint64_t n) {
+        _cleanup_(entry_done) Entry entry = {};
+
+        entry_begin(&entry, TLOB_MESSAGE_LOSS_STR, LOG_WARNING);
+        entry_add(&entry,
+                  "MESSAGE=%" PRIu64 " reports were lost because the buffer was full; their "
+                  "violations are counted. Raise RingBufferSize= in tlobd.conf.",
+                  n);
+        entry_add(&entry, "TLOB_LOST=%" PRIu64, n);
+        return entry_send(&entry);
+}
+
+int journal_binding_failure(const Binding *binding) {
+        _cleanup_(entry_done) Entry entry = {};
+
+        entry_begin(&entry, TLOB_MESSAGE_BINDING_FAILURE_STR,
+                    binding->required ? LOG_ERR : LOG_WARNING);
+        entry_add(&entry, "MESSAGE=%s: not measured: %s", binding->name,
+                  binding->state_reason ?: "");
+        entry_add(&entry, "TLOB_BINDING=%s", binding->name);
+        entry_add_unit(&entry, binding->unit);
+        return entry_send(&entry);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef JOURNAL_H
+#define JOURNAL_H
+
+#include <stdint.h>
+
+#include "binding.h"
+#include "violation.h"
+
+/*
+ * Structured journal entries, one function for each MESSAGE_ID of tlob-messages.h. The fields are
+ * those of tlobd(8). Each returns 0 or a negative errno: there is no journal (-ENOENT), or it does
+ * not take entries now (-EAGAIN and the like).
+ */
+
+/* A violation or a completion. */
+int journal_report(const Violation *violation);
+
+/* n reports of a binding were held back by the rate limit. */
+int journal_suppression(const Binding *binding, uint64_t n);
+
+/* n reports of all bindings were lost on their way from the kernel. */
+int journal_loss(uint64_t n);
+
+/* The binding is failed now, for its state_reason. */
+int journal_binding_failure(const Binding *binding);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * tlobd: options, then new, start, loop, free. The exit status is 0 after SIGTERM or SIGINT, 1 when
+ * something that is needed is missing, 2 for wrong options.
+ */
+
+#include <getopt.h>
+#include <systemd/sd-daemon.h>
+
+#include "backend.h"
+#include "config.h"
+#include "log.h"
+#include "manager.h"
+#include "version.h"
+
+static int arg_log_level = LOG_INFO;
+
+static void help(void) {
+        (void) printf("tlobd [OPTIONS...]\n\n"
+                      "Watches how long marked pieces of code take in services, and reports those "
+                      "that\nrun over their budget.\n\n"
+                      "  -h --help       Show this help\n"
+                      "     --version    Show the version\n"
+                      "     --debug      Log more\n\n"
+                      "See the tlobd(8) man page for details.\n");
+}
+
+/* Returns 1 to go on, 0 if all is done, negative for wrong options. */
+static int parse_argv(int argc, char *argv[]) {
+        enum {
+                ARG_VERSION = 0x100,
+                ARG_DEBUG,
+        };
+        static const struct option options[] = {
+                { "help", no_argument, NULL, 'h' },
+                { "version", no_argument, NULL, ARG_VERSION },
+                { "debug", no_argument, NULL, ARG_DEBUG },
+                {},
+        };
+        int c;
+
+        while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
+                switch (c) {
+                case 'h':
+                        help();
+                        return 0;
+                case ARG_VERSION:
+                        (void) printf("tlobd %s\n", VERSION);
+                        return 0;
+                case ARG_DEBUG:
+                        arg_log_level = LOG_DEBUG;
+                        break;
+                default:
+                        return -EINVAL;
+                }
+
+        if (optind < argc) {
+                log_error("tlobd takes no arguments, but got '%s'.", argv[optind]);
+                return -EINVAL;
+        }
+        return 1;
+}
+
+static int run(void) {
+        _cleanup_(manager_freep) Manager *manager = NULL;
+        int r;
+
+        r = manager_new(backends, config_directories, &manager);
+        if (r < 0)
+                return log_oom();
+        r = manager_start(manager);
+        if (r < 0)
+                return r;
+
+        (void) sd_notifyf(false, "READY=1\nSTATUS=%zu bindings are configured.",
+                          manager_bindings(manager)->n);
+        r = sd_event_loop(manager->event);
+        if (r < 0)
+                return log_error_errno(r, "The event loop failed: %m");
+
+        (void) sd_notify(false, "STOPPING=1\nSTATUS=Taking the probes away.");
+        return 0;
+}
+
+int main(int argc, char *argv[]) {
+        int r;
+
+        r = parse_argv(argc, argv);
+        if (r <= 0)
+                return r < 0 ? 2 : EXIT_SUCCESS;
+        log_set_max_level(arg_log_level);
+        return run() < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

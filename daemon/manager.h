@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef MANAGER_H
+#define MANAGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "backend.h"
+#include "binding-table.h"
+#include "bus.h"
+#include "cleanup.h"
+#include "config.h"
+#include "unit.h"
+#include "violation.h"
+
+/*
+ * The daemon's state: configuration, bindings, back ends, and what was reported. Built by
+ * manager_new() in memory only; manager_start() touches the world.
+ *
+ * Functions that take ret_error give a sentence for people there when they fail. Their errors, beside
+ * system errors: -ENXIO no such binding, -EEXIST the name is taken, -ESRCH no such symbol,
+ * -EOPNOTSUPP no back end can do it, -EINVAL and others the binding is wrong.
+ */
+
+#define BACKENDS_MAX 4
+
+/* A back end that works here, made when the first binding needs it. */
+typedef struct BackendSlot {
+        const BackendOps *ops;
+        Backend *backend; /* NULL: not in use */
+        sd_event_source *source;
+        Binding **bindings; /* by the back end's index; not owned */
+        size_t n_bindings;
+        uint64_t lost; /* as last seen */
+} BackendSlot;
+
+typedef struct Manager {
+        sd_event *event;
+        Bus *bus;
+        Units *units;
+
+        const char *const *directories; /* of the configuration, highest precedence first */
+        Config *config;
+
+        BackendSlot slots[BACKENDS_MAX];
+        size_t n_slots;
+        char *no_backend_reason; /* why there is none, if there is none */
+        sd_event_source *linger; /* back ends that are out of use go when it fires */
+
+        ViolationLog violations;
+        sd_event_source *suppression; /* pending while reports are held back */
+        uint64_t n_suppressed;
+        uint64_t n_lost;
+        int cgroup_root;
+
+        /* Of bindings that are gone. */
+        uint64_t past_windows;
+        uint64_t past_violations;
+} Manager;
+
+/*
+ * ops: the back ends to choose from, in order of preference. directories: where the configuration
+ * is. Both NULL-terminated, and must outlive the manager.
+ */
+int manager_new(const BackendOps *const *ops, const char *const *directories, Manager **ret);
+Manager *manager_free(Manager *manager);
+DEFINE_CLEANUP(Manager, manager_free);
+
+/* Connects to the bus, loads the configuration, sets the probes. */
+int manager_start(Manager *manager);
+
+/* The bindings, in the order of their names; owned by the manager. */
+const BindingTable *manager_bindings(const Manager *manager);
+
+/* Reads the configuration again. What cannot be set up is failed, and logged, but no error. */
+int manager_reload(Manager *manager);
+
+/*
+ * Adds a binding at run time. Takes it over, also on failure. *ret: owned by the manager. When it
+ * fails, nothing is changed.
+ */
+int manager_add_binding(Manager *manager, Binding *binding, uint64_t flags, Binding **ret,
+                        char **ret_error);
+
+/* Could that binding be added? Resolves it, and names the back end that would measure it and why. */
+int manager_verify_binding(Manager *manager, Binding *binding, const char **ret_backend,
+                           char **ret_reason, char **ret_error);
+
+int manager_remove_binding(Manager *manager, const char *name, char **ret_error);
+int manager_set_budget(Manager *manager, const char *name, uint64_t budget_ns, uint64_t flags,
+                       char **ret_error);
+
+/* NULL and a sentence if there is no binding of that full name. */
+Binding *manager_find_binding(Manager *manager, const char *name, char **ret_error);
+
+/* Zeros for a binding that is not active. */
+int manager_get_statistics(Manager *manager, const Binding *binding, Statistics *ret);
+int manager_reset_statistics(Manager *manager, Binding *binding);
+
+typedef struct ManagerTotals {
+        uint64_t windows;
+        uint64_t violations;
+        uint32_t n_bindings;
+        uint32_t n_active;
+} ManagerTotals;
+
+int manager_get_totals(Manager *manager, ManagerTotals *ret);
+
+/* Brings a binding into the state that configuration and unit ask for. Never fails: see its state. */
+void manager_settle_binding(Manager *manager, Binding *binding);
+
+/* Takes the probes of an active binding away. */
+void manager_detach_binding(Manager *manager, Binding *binding);
+
+/* All reports that are there, through manager_on_report(). */
+void manager_dispatch(Manager *manager, BackendSlot *slot);
+
+/* The one place where reports come by: count, remember, limit, journal, bus. */
+void manager_on_report(Manager *manager, BackendSlot *slot, const Report *report);
+
+/* Records that did not reach us since the last look. */
+void manager_check_lost(Manager *manager, BackendSlot *slot);
+
+/* The slot that a back end is in. */
+BackendSlot *manager_slot_of(Manager *manager, const Backend *backend);
+
+/*
+ * The back end for a binding, by what both can do, made if need be (make) or NULL. *ret_reason: why
+ * this one.
+ */
+int manager_choose_backend(Manager *manager, const Binding *binding, bool make, BackendSlot **ret,
+                           const char **ret_reason, char **ret_error);
+
+/* Back ends that no binding uses any more go a little later. */
+void manager_release_backends(Manager *manager);
+
+#endif
