@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The fixture of the engine tests: a real back end, set up as the manager would, and victims. What
+ * must hold for each report and for all books is checked here, whatever a test looks at.
+ */
+
+#include "engine.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "test.h"
+
+#define WORDS_MAX 128
+
+static const char *victim_path(void) {
+        const char *path = getenv("TLOB_TEST_VICTIM");
+
+        if (!path)
+                fail_msg("TLOB_TEST_VICTIM does not name the victim.");
+        return path;
+}
+
+int engine_setup(void **state) {
+        static const BackendConfig config = {
+                .bindings_max = 128,
+                .tasks_max = 512,
+                .ring_buffer_size = 1 << 20,
+        };
+        _cleanup_free_ char *reason = NULL;
+        Engine *engine;
+
+        engine = calloc(1, sizeof(*engine));
+        assert_non_null(engine);
+        if (backend_bpf_ops.probe(&reason) < 0 ||
+            backend_bpf_ops.new(&config, &engine->backend, &reason) < 0)
+                fail_msg("The BPF back end does not work on this machine: %s", reason);
+        *state = engine;
+        return 0;
+}
+
+int engine_teardown(void **state) {
+        Engine *engine = *state;
+
+        engine->backend->ops->free(engine->backend);
+        free(engine->reports);
+        free(engine);
+        return 0;
+}
+
+static void set_key(Binding *binding, const char *key, const char *value) {
+        _cleanup_free_ char *error = NULL;
+
+        if (strcmp(value, "%v") == 0)
+                value = victim_path();
+        if (binding_set_key(binding, key, value, &error) < 0)
+                fail_msg("%s", error);
+}
+
+uint32_t engine_add(Engine *engine, const char *const *keys, Binding **ret) {
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        _cleanup_(binding_freep) Binding *binding = NULL;
+        _cleanup_free_ char *error = NULL;
+        uint32_t index;
+
+        assert_int_equal(binding_new("test", &binding), 0);
+        for (; keys[0]; keys += 2)
+                set_key(binding, keys[0], keys[1]);
+        if (binding_check(binding, &error) < 0 || binding_resolve(binding, &elf, &error) < 0 ||
+            engine->backend->ops->add(engine->backend, binding, elf, &index, &error) < 0)
+                fail_msg("%s", error);
+        if (ret)
+                *ret = TAKE_PTR(binding);
+        return index;
+}
+
+static void check_books(const Statistics *s) {
+        const struct tlob_statistics *c = &s->counters;
+        uint64_t ended = 0;
+
+        for (size_t i = 0; i < TLOB_N_ENDS; i++)
+                ended += c->ended[i];
+        assert_int_equal(c->starts, c->in_budget + c->violated + s->open + ended + c->over_limit);
+}
+
+Statistics engine_statistics(Engine *engine, uint32_t index) {
+        Statistics statistics;
+
+        assert_int_equal(engine->backend->ops->statistics(engine->backend, index, &statistics), 0);
+        check_books(&statistics);
+        return statistics;
+}
+
+void engine_remove(Engine *engine, uint32_t index, Statistics *ret_final) {
+        Statistics final;
+
+        assert_int_equal(engine->backend->ops->remove(engine->backend, index, &final), 0);
+        check_books(&final);
+        engine_collect(engine);
+        if (ret_final)
+                *ret_final = final;
+}
+
+void assert_report_is_sound(const Report *report) {
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < TLOB_N_STATES; i++)
+                sum += report->spent_ns[i];
+        assert_int_equal(sum, report->elapsed_ns);
+        assert_true(report->exceeded & (1U << report->budget));
+        assert_int_not_equal(report->id, 0);
+        assert_int_not_equal(report->tid, 0);
+}
+
+static void on_report(const Report *report, void *userdata) {
+        Engine *engine = userdata;
+
+        assert_report_is_sound(report);
+        engine->reports = reallocarray(engine->reports, engine->n_reports + 1, sizeof(*report));
+        assert_non_null(engine->reports);
+        engine->reports[engine->n_reports++] = *report;
+}
+
+void engine_collect(Engine *engine) {
+        assert_true(engine->backend->ops->dispatch(engine->backend, on_report, engine) >= 0);
+}
+
+size_t engine_count(const Engine *engine, ReportType type, uint32_t index) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < engine->n_reports; i++)
+                n += engine->reports[i].type == type && engine->reports[i].backend_index == index;
+        return n;
+}
+
+const Report *engine_report(Engine *engine, ReportType type, uint32_t index, size_t i) {
+        for (size_t j = 0; j < engine->n_reports; j++) {
+                const Report *report = &engine->reports[j];
+
+                if (report->type == type && report->backend_index == index && i-- == 0)
+                        return report;
+        }
+        fail_msg("There is no such report.");
+        return NULL;
+}
+
+void victim_start(Victim *victim, const char *words) {
+        _cleanup_free_ char *copy = strdup(words);
+        char *argv[WORDS_MAX] = { (char *) victim_path() }, *save = NULL;
+        posix_spawn_file_actions_t actions;
+        int out[2], in[2];
+        size_t n = 1;
+
+        for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
+                assert_true(n < WORDS_MAX - 1);
+                argv[n++] = w;
+        }
+
+        assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+        assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+        assert_int_equal(posix_spawn_file_actions_init(&actions), 0);
+        assert_int_equal(posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO), 0);
+        assert_int_equal(posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO), 0);
+        *victim = (Victim){ .in = in[1] };
+        assert_int_equal(posix_spawn(&victim->pid, argv[0], &actions, NULL, argv, environ), 0);
+        (void) posix_spawn_file_actions_destroy(&actions);
+        (void) close(out[1]);
+        (void) close(in[0]);
+        victim->out = fdopen(out[0], "r");
+        assert_non_null(victim->out);
+}
+
+/* One line of the victim's output; a record is kept. Returns 1, or 0 at its end. */
+static int victim_read(Victim *victim, char line[static 128]) {
+        unsigned long long start, end;
+        Window window = {};
+
+        if (!fgets(line, 128, victim->out))
+                return 0;
+        line[strcspn(line, "\n")] = '\0';
+        if (sscanf(line, "%7s %llu %llu", window.name, &start, &end) == 3) {
+                window.start_ns = start;
+                window.end_ns = end;
+                victim->windows =
+                        reallocarray(victim->windows, victim->n_windows + 1, sizeof(window));
+                assert_non_null(victim->windows);
+                victim->windows[victim->n_windows++] = window;
+        }
+        return 1;
+}
+
+void victim_expect(Victim *victim, const char *word) {
+        char line[128];
+
+        while (victim_read(victim, line))
+                if (strcmp(line, word) == 0)
+                        return;
+        fail_msg("The victim ended without saying '%s'.", word);
+}
+
+void victim_continue(Victim *victim) {
+        assert_int_equal(write(victim->in, "\n", 1), 1);
+}
+
+void victim_finish(Victim *victim) {
+        char line[128];
+
+        while (victim_read(victim, line))
+                ;
+        assert_int_equal(waitpid(victim->pid, &victim->status, 0), victim->pid);
+        victim->pid = 0;
+}
+
+void victim_done(Victim *victim) {
+        if (victim->pid > 0) {
+                (void) kill(victim->pid, SIGKILL);
+                (void) waitpid(victim->pid, NULL, 0);
+        }
+        if (victim->out)
+                (void) fclose(victim->out);
+        if (victim->in > 0)
+                (void) close(victim->in);
+        free(victim->windows);
+        *victim = (Victim){};
+}
+
+void engine_run(Engine *engine, Victim *victim, const char *words) {
+        victim_start(victim, words);
+        victim_finish(victim);
+        engine_collect(engine);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef ENGINE_H
+#define ENGINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "backend.h"
+
+/* For tests of a real back end: bindings on a victim, its runs, and what was reported of them. */
+
+typedef struct Engine {
+        Backend *backend;
+        Report *reports; /* in the order in which they came */
+        size_t n_reports;
+} Engine;
+
+/* The victim's own record of one of its windows. */
+typedef struct Window {
+        char name[8];
+        uint64_t start_ns;
+        uint64_t end_ns;
+} Window;
+
+typedef struct Victim {
+        pid_t pid;
+        FILE *out;
+        int in;
+        Window *windows;
+        size_t n_windows;
+        int status; /* as from waitpid() */
+} Victim;
+
+/* A cmocka fixture: *state is an Engine with a back end and no bindings. */
+int engine_setup(void **state);
+int engine_teardown(void **state);
+
+/*
+ * Adds a binding, failing the test if that fails. keys: alternating keys and values, NULL at the end;
+ * "%v" in a value stands for the victim's path. Returns its index; *ret: owned by the caller, if not NULL.
+ */
+uint32_t engine_add(Engine *engine, const char *const *keys, Binding **ret);
+
+/* Takes it away, with the books checked. */
+void engine_remove(Engine *engine, uint32_t index, Statistics *ret_final);
+
+/* Starts the victim with words, split at blanks. */
+void victim_start(Victim *victim, const char *words);
+
+/* Waits until the victim says that word. */
+void victim_expect(Victim *victim, const char *word);
+
+/* Lets it go on after that. */
+void victim_continue(Victim *victim);
+
+/* Reads the rest of its records, and waits for its end. */
+void victim_finish(Victim *victim);
+void victim_done(Victim *victim);
+
+/* All of it: start, finish, and collect the reports. */
+void engine_run(Engine *engine, Victim *victim, const char *words);
+
+/* Takes in the reports that are there. */
+void engine_collect(Engine *engine);
+
+/* The statistics, with the books checked: they balance. */
+Statistics engine_statistics(Engine *engine, uint32_t index);
+
+/* The i-th report of that type and binding; fails the test if there is none. */
+const Report *engine_report(Engine *engine, ReportType type, uint32_t index, size_t i);
+size_t engine_count(const Engine *engine, ReportType type, uint32_t index);
+
+/* Checks what always holds for a report: the states sum up, and more. */
+void assert_report_is_sound(const Report *report);
+
+#endif

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Real probes on a real program. Each test sets bindings on the victim, lets it do something known,
+ * and compares what was reported and counted with what the victim knows of itself. What takes how
+ * long is never judged against the clock of a busy machine, only against the victim's own record:
+ * a window is at least as long as what the victim measured inside it.
+ */
+
+#include <sys/wait.h>
+
+#include "engine.h"
+#include "test.h"
+
+#define KEYS(...)           ((const char *const[]){ __VA_ARGS__, NULL })
+#define FUNCTION(f, budget) KEYS("Executable", "%v", "Function", "victim_" f, "BudgetSec", budget)
+#define MARKERS(x, budget)                                                                         \
+        KEYS("Executable", "%v", "Start", "victim_begin_" x, "Stop", "victim_end_" x, "BudgetSec", \
+             budget)
+
+#define SLACK_NS 2000000 /* between the victim's clock readings and the probes around them */
+
+static void assert_matches(const Report *report, const Window *window) {
+        assert_true(report->elapsed_ns >= window->end_ns - window->start_ns);
+        assert_true(report->time_ns >= window->end_ns);
+        assert_true(report->time_ns - report->elapsed_ns <= window->start_ns);
+}
+
+static void test_in_budget_is_counted_and_not_reported(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t a = engine_add(engine, FUNCTION("a", "10s"), NULL);
+        Statistics s;
+
+        engine_run(engine, &victim, "repeat:1000 ( a( ) )");
+        s = engine_statistics(engine, a);
+        assert_int_equal(s.counters.starts, 1000);
+        assert_int_equal(s.counters.in_budget, 1000);
+        assert_int_equal(s.counters.violations, 0);
+        assert_int_equal(engine->n_reports, 0);
+        assert_true(s.max_ns > 0);
+}
+
+static void test_sleeping(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t a = engine_add(engine, FUNCTION("a", "1ms"), NULL);
+        const Report *violation, *completion;
+
+        engine_run(engine, &victim, "a( sleep:20000000 )");
+        violation = engine_report(engine, REPORT_VIOLATION, a, 0);
+        completion = engine_report(engine, REPORT_COMPLETION, a, 0);
+        assert_int_equal(engine->n_reports, 2);
+        assert_matches(completion, &victim.windows[0]);
+        assert_true(completion->spent_ns[TLOB_SLEEPING] >= 20000000);
+        assert_true(completion->spent_ns[TLOB_RUNNING] < completion->spent_ns[TLOB_SLEEPING]);
+        assert_int_equal(completion->end, TLOB_END_STOP);
+        assert_int_equal(completion->id, violation->id);
+        assert_string_equal(completion->comm, "victim");
+        assert_int_equal(engine_statistics(engine, a).counters.violated, 1);
+        assert_int_equal(engine_statistics(engine, a).max_ns, completion->elapsed_ns);
+}
+
+static void test_running(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t a = engine_add(engine, FUNCTION("a", "1ms"), NULL);
+        const Report *completion;
+
+        engine_run(engine, &victim, "a( spin:20000000 )");
+        completion = engine_report(engine, REPORT_COMPLETION, a, 0);
+        assert_matches(completion, &victim.windows[0]);
+        assert_int_equal(completion->spent_ns[TLOB_SLEEPING], 0);
+        assert_true(completion->spent_ns[TLOB_RUNNING] > 0);
+}
+
+/* Two that spin on one CPU: what one runs, the other waits. */
+static void test_waiting(void **state) {
+        _cleanup_(victim_done) Victim one = {}, two = {};
+        Engine *engine = *state;
+        uint32_t a = engine_add(engine, FUNCTION("a", "1ms"), NULL);
+        const Report *completion;
+
+        victim_start(&one, "pin:0 say:ready spin:200000000");
+        victim_expect(&one, "ready");
+        victim_start(&two, "pin:0 say:ready a( spin:100000000 )");
+        victim_expect(&two, "ready");
+        victim_continue(&one);
+        victim_continue(&two);
+        victim_finish(&one);
+        victim_finish(&two);
+        engine_collect(engine);
+
+        completion = engine_report(engine, REPORT_COMPLETION, a, 0);
+        assert_matches(completion, &two.windows[0]);
+        assert_int_equal(completion->spent_ns[TLOB_SLEEPING], 0);
+        assert_true(completion->spent_ns[TLOB_WAITING] > 20000000);
+        assert_true(completion->spent_ns[TLOB_RUNNING] > 20000000);
+}
+
+static void test_state_budgets(void **state) {
+        static const char *const sleeping[] = {
+                "Executable",        "%v",  "Function", "victim_a", "BudgetSec", "1min",
+                "SleepingBudgetSec", "1ms", NULL,
+        };
+        static const char *const running[] = {
+                "Executable",       "%v",  "Function", "victim_a", "BudgetSec", "infinity",
+                "RunningBudgetSec", "30s", NULL,
+        };
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t s = engine_add(engine, sleeping, NULL), r = engine_add(engine, running, NULL);
+
+        engine_run(engine, &victim, "a( sleep:5000000 )");
+        assert_int_equal(engine_report(engine, REPORT_VIOLATION, s, 0)->budget,
+                         TLOB_BUDGET_SLEEPING);
+        assert_int_equal(engine_count(engine, REPORT_VIOLATION, r), 0);
+        assert_int_equal(engine_statistics(engine, r).counters.in_budget, 1);
+}
+
+static void test_overlap(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t x = engine_add(engine, MARKERS("x", "1ms"), NULL);
+        uint32_t y = engine_add(engine, MARKERS("y", "1ms"), NULL);
+        uint32_t a = engine_add(engine, FUNCTION("a", "1ms"), NULL);
+        uint32_t b = engine_add(engine, FUNCTION("b", "1min"), NULL);
+
+        /* x and y cross, and so do y and a; b lies in a. */
+        engine_run(engine, &victim,
+                   "<x sleep:2000000 <y sleep:3000000 >x sleep:4000000 a( b( ) sleep:5000000 >y )");
+        assert_int_equal(engine_count(engine, REPORT_COMPLETION, x), 1);
+        assert_int_equal(engine_count(engine, REPORT_COMPLETION, y), 1);
+        assert_int_equal(engine_count(engine, REPORT_COMPLETION, a), 1);
+        assert_int_equal(engine_count(engine, REPORT_COMPLETION, b), 0);
+        assert_true(engine_report(engine, REPORT_COMPLETION, x, 0)->spent_ns[TLOB_SLEEPING] >=
+                    5000000);
+        assert_true(engine_report(engine, REPORT_COMPLETION, y, 0)->spent_ns[TLOB_SLEEPING] >=
+                    12000000);
+        assert_true(engine_report(engine, REPORT_COMPLETION, a, 0)->spent_ns[TLOB_SLEEPING] >=
+                    5000000);
+        assert_int_equal(engine_statistics(engine, b).counters.in_budget, 1);
+}
+
+static void test_recursion_measures_the_outermost(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t a = engine_add(engine, FUNCTION("a", "1ms"), NULL);
+        Statistics s;
+
+        engine_run(engine, &victim, "a( a( a( ) sleep:1000000 ) sleep:2000000 )");
+        s = engine_statistics(engine, a);
+        assert_int_equal(s.counters.starts, 1);
+        assert_int_equal(s.counters.nested, 2);
+        assert_int_equal(s.counters.unmatched, 0);
+        assert_int_equal(engine_count(engine, REPORT_COMPLETION, a), 1);
+        assert_matches(engine_report(engine, REPORT_COMPLETION, a, 0), &victim.windows[2]);
+}
+
+static void test_markers_nest_and_miss(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t x = engine_add(engine, MARKERS("x", "1min"), NULL);
+        Statistics s;
+
+        engine_run(engine, &victim, ">x <x <x >x >x");
+        s = engine_statistics(engine, x);
+        assert_int_equal(s.counters.starts, 1);
+        assert_int_equal(s.counters.in_budget, 1);
+        assert_int_equal(s.counters.nested, 1);
+        assert_int_equal(s.counters.unmatched, 2);
+}
+
+static void test_longjmp_abandons(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t a = engine_add(engine, FUNCTION("a", "1min"), NULL);
+        Statistics s;
+
+        engine_run(engine, &victim, "repeat:10 ( jump( a( jump ) ) ) a( )");
+        s = engine_statistics(engine, a);
+        assert_int_equal(s.counters.starts, 11);
+        assert_int_equal(s.counters.ended[TLOB_END_ABANDONED], 10);
+        assert_int_equal(s.counters.in_budget, 1);
+}
+
+static void check_end(Engine *engine, const char *words, enum tlob_end end) {
+        _cleanup_(victim_done) Victim victim = {};
+        uint32_t a = engine_add(engine, FUNCTION("a", "1ms"), NULL);
+        uint32_t x = engine_add(engine, MARKERS("x", "1min"), NULL);
+        Statistics s;
+
+        engine_run(engine, &victim, words);
+        assert_int_equal(engine_report(engine, REPORT_COMPLETION, a, 0)->end, end);
+        s = engine_statistics(engine, a);
+        assert_int_equal(s.counters.ended[end], 1);
+        assert_int_equal(s.counters.violations, 1);
+        s = engine_statistics(engine, x);
+        assert_int_equal(s.counters.ended[end], 1);
+        assert_int_equal(s.counters.violations, 0);
+}
+
+static void test_exit(void **state) {
+        check_end(*state, "<x a( sleep:2000000 exit )", TLOB_END_EXIT);
+}
+
+static void test_kill(void **state) {
+        check_end(*state, "<x a( sleep:2000000 kill )", TLOB_END_EXIT);
+}
+
+static void test_exec(void **state) {
+        check_end(*state, "<x a( sleep:2000000 exec )", TLOB_END_EXEC);
+}
+
+static void test_exec_by_a_thread(void **state) {
+        check_end(*state, "thread( <x a( sleep:2000000 exec ) )", TLOB_END_EXEC);
+}
+
+static void test_fork_leaves_the_window_to_the_parent(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t x = engine_add(engine, MARKERS("x", "1min"), NULL);
+        Statistics s;
+
+        engine_run(engine, &victim, "<x fork( >x ) >x");
+        s = engine_statistics(engine, x);
+        assert_int_equal(s.counters.starts, 1);
+        assert_int_equal(s.counters.in_budget, 1);
+        assert_int_equal(s.counters.unmatched, 1);
+}
+
+static void test_threads_are_independent(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t a = engine_add(engine, FUNCTION("a", "1min"), NULL);
+        Statistics s;
+
+        engine_run(engine, &victim, "a( thread( a( thread( a( ) ) ) ) )");
+        s = engine_statistics(engine, a);
+        assert_int_equal(s.counters.starts, 3);
+        assert_int_equal(s.counters.in_budget, 3);
+        assert_int_equal(s.counters.nested, 0);
+}
+
+static void test_open_windows_are_counted(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t a = engine_add(engine, FUNCTION("a", "1min"), NULL);
+        Statistics s;
+
+        victim_start(&victim, "a( say:inside )");
+        victim_expect(&victim, "inside");
+        s = engine_statistics(engine, a);
+        assert_int_equal(s.open, 1);
+        assert_int_equal(s.counters.starts, 1);
+        victim_continue(&victim);
+        victim_finish(&victim);
+        assert_int_equal(engine_statistics(engine, a).open, 0);
+}
+
+static void test_removal_ends_open_windows(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t a = engine_add(engine, FUNCTION("a", "1ms"), NULL);
+        uint32_t b = engine_add(engine, FUNCTION("b", "1min"), NULL);
+        Statistics s;
+
+        victim_start(&victim, "a( b( sleep:2000000 say:inside ) )");
+        victim_expect(&victim, "inside");
+        engine_remove(engine, a, &s);
+        assert_int_equal(s.counters.ended[TLOB_END_REMOVED], 1);
+        assert_int_equal(s.counters.violations, 1);
+        assert_int_equal(engine_report(engine, REPORT_COMPLETION, a, 0)->end, TLOB_END_REMOVED);
+        assert_true(engine_report(engine, REPORT_COMPLETION, a, 0)->spent_ns[TLOB_SLEEPING] >=
+                    2000000);
+
+        victim_continue(&victim);
+        victim_finish(&victim);
+        engine_collect(engine);
+        assert_int_equal(engine->n_reports, 2);
+        assert_int_equal(engine_statistics(engine, b).counters.in_budget, 1);
+}
+
+static void test_budget_changes_for_open_windows(void **state) {
+        const uint64_t budget_ns[] = { 1000000, BUDGET_NONE, BUDGET_NONE, BUDGET_NONE };
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t a = engine_add(engine, FUNCTION("a", "1h"), NULL);
+
+        victim_start(&victim, "a( say:inside sleep:2000000 )");
+        victim_expect(&victim, "inside");
+        assert_int_equal(engine->backend->ops->set_budget(engine->backend, a, budget_ns), 0);
+        victim_continue(&victim);
+        victim_finish(&victim);
+        engine_collect(engine);
+        assert_int_equal(engine_count(engine, REPORT_VIOLATION, a), 1);
+}
+
+static void test_more_windows_than_a_task_has_room_for(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t index[TLOB_WINDOWS_MAX + 2];
+        uint64_t over_limit = 0, in_budget = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(index); i++)
+                index[i] = engine_add(engine, FUNCTION("a", "1min"), NULL);
+        engine_run(engine, &victim, "a( )");
+        for (size_t i = 0; i < ELEMENTSOF(index); i++) {
+                over_limit += engine_statistics(engine, index[i]).counters.over_limit;
+                in_budget += engine_statistics(engine, index[i]).counters.in_budget;
+        }
+        assert_int_equal(over_limit, 2);
+        assert_int_equal(in_budget, TLOB_WINDOWS_MAX);
+}
+
+/* A slot is given back when its task ends: far more tasks than there are slots. */
+static void test_slots_are_given_back(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t a = engine_add(engine, FUNCTION("a", "1min"), NULL);
+
+        engine_run(engine, &victim, "repeat:2000 ( thread( a( ) ) )");
+        assert_int_equal(engine_statistics(engine, a).counters.in_budget, 2000);
+        assert_int_equal(engine_statistics(engine, a).counters.over_limit, 0);
+}
+
+/* Nobody reads while more is reported than the buffer holds. */
+static void test_flood_is_counted(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t a = engine_add(engine, FUNCTION("a", "1us"), NULL);
+        Statistics s;
+        size_t reported;
+
+        engine_run(engine, &victim, "repeat:20000 ( a( spin:1000 ) )");
+        s = engine_statistics(engine, a);
+        reported = engine_count(engine, REPORT_VIOLATION, a) +
+                   engine_count(engine, REPORT_COMPLETION, a);
+        assert_int_equal(s.counters.starts, 20000);
+        assert_int_equal(s.counters.violations, 20000);
+        assert_true(s.counters.lost > 0);
+        assert_int_equal(reported + s.counters.lost, 40000);
+        assert_int_equal(engine->backend->ops->lost(engine->backend), s.counters.lost);
+}
+
+static void test_reset_keeps_the_books(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t a = engine_add(engine, FUNCTION("a", "1min"), NULL);
+        Statistics s;
+
+        victim_start(&victim, "repeat:5 ( a( ) ) a( say:inside )");
+        victim_expect(&victim, "inside");
+        assert_int_equal(engine->backend->ops->reset_statistics(engine->backend, a), 0);
+        s = engine_statistics(engine, a);
+        assert_int_equal(s.counters.starts, 1);
+        assert_int_equal(s.max_ns, 0);
+        victim_continue(&victim);
+        victim_finish(&victim);
+        s = engine_statistics(engine, a);
+        assert_int_equal(s.counters.starts, 1);
+        assert_int_equal(s.counters.in_budget, 1);
+}
+
+static void test_an_index_is_used_again(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+
+        for (size_t i = 0; i < 5; i++) {
+                uint32_t a = engine_add(engine, FUNCTION("a", "1min"), NULL);
+
+                engine_run(engine, &victim, "a( )");
+                assert_int_equal(engine_statistics(engine, a).counters.starts, 1);
+                engine_remove(engine, a, NULL);
+                victim_done(&victim);
+        }
+}
+
+/* A stripped library that others wrote, found by its dynamic symbols, in a program that others wrote. */
+static void test_library_of_the_system(void **state) {
+        Engine *engine = *state;
+        uint32_t index = engine_add(
+                engine,
+                KEYS("Executable", "libc.so.6", "Function", "clock_nanosleep", "BudgetSec", "10ms"),
+                NULL);
+        const Report *completion = NULL;
+        pid_t pid = fork();
+        int status;
+
+        if (pid == 0) {
+                execlp("sleep", "sleep", "0.05", NULL);
+                _exit(127);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        engine_collect(engine);
+
+        for (size_t i = 0; i < engine->n_reports; i++)
+                if (engine->reports[i].type == REPORT_COMPLETION &&
+                    engine->reports[i].pid == (uint32_t) pid)
+                        completion = &engine->reports[i];
+        assert_non_null(completion);
+        assert_string_equal(completion->comm, "sleep");
+        assert_int_equal(completion->backend_index, index);
+        assert_true(completion->spent_ns[TLOB_SLEEPING] >= 49000000);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, engine_setup, engine_teardown)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                TEST(test_in_budget_is_counted_and_not_reported),
+                TEST(test_sleeping),
+                TEST(test_running),
+                TEST(test_waiting),
+                TEST(test_state_budgets),
+                TEST(test_overlap),
+                TEST(test_recursion_measures_the_outermost),
+                TEST(test_markers_nest_and_miss),
+                TEST(test_longjmp_abandons),
+                TEST(test_exit),
+                TEST(test_kill),
+                TEST(test_exec),
+                TEST(test_exec_by_a_thread),
+                TEST(test_fork_leaves_the_window_to_the_parent),
+                TEST(test_threads_are_independent),
+                TEST(test_open_windows_are_counted),
+                TEST(test_removal_ends_open_windows),
+                TEST(test_budget_changes_for_open_windows),
+                TEST(test_more_windows_than_a_task_has_room_for),
+                TEST(test_slots_are_given_back),
+                TEST(test_flood_is_counted),
+                TEST(test_reset_keeps_the_books),
+                TEST(test_an_index_is_used_again),
+                TEST(test_library_of_the_system),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * A program to be measured, which does what its arguments say:
+ *
+ *   a( ... )   call the function victim_a, which does what is between the brackets; also b, c
+ *   <x  >x     call victim_begin_x and victim_end_x (x, y, z), which do nothing: windows that cross
+ *   sleep:NS spin:NS yield:N    spend time; yield gives the CPU away N times
+ *   pin:CPU    stay on that CPU
+ *   repeat:N ( ... )  do it N times
+ *   thread( ... )     do it in a thread of its own, and wait for that
+ *   fork( ... )       do it in a child, and wait for that
+ *   jump       longjmp() out of all functions, to the end of the arguments
+ *   jump( ... )  what is in here may be jumped out of, to behind its bracket
+ *   exit kill exec    end: by exit(0), by SIGKILL, by becoming "true"
+ *   say:WORD   write the word to standard output, and wait for a line on standard input
+ *
+ * For each window of a, b, c and x, y, z it writes "NAME START END" to standard output, in nanoseconds of
+ * CLOCK_MONOTONIC, read inside the window: so elapsed can only be longer than END - START.
+ */
+
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "cleanup.h"
+
+#define NOINLINE __attribute__((noinline, noclone))
+
+NOINLINE char **victim_a(char **p, jmp_buf *out);
+NOINLINE char **victim_b(char **p, jmp_buf *out);
+NOINLINE char **victim_c(char **p, jmp_buf *out);
+NOINLINE void victim_begin_x(void);
+NOINLINE void victim_end_x(void);
+NOINLINE void victim_begin_y(void);
+NOINLINE void victim_end_y(void);
+NOINLINE void victim_begin_z(void);
+NOINLINE void victim_end_z(void);
+
+void victim_begin_x(void) {
+        __asm__ volatile("");
+}
+
+void victim_end_x(void) {
+        __asm__ volatile("nop");
+}
+
+void victim_begin_y(void) {
+        __asm__ volatile("nop; nop");
+}
+
+void victim_end_y(void) {
+        __asm__ volatile("nop; nop; nop");
+}
+
+void victim_begin_z(void) {
+        __asm__ volatile("nop; nop; nop; nop");
+}
+
+void victim_end_z(void) {
+        __asm__ volatile("nop; nop; nop; nop; nop");
+}
+
+static uint64_t now_ns(void) {
+        struct timespec ts;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (uint64_t) ts.tv_sec * 1000000000U + (uint64_t) ts.tv_nsec;
+}
+
+static void record(const char *name, uint64_t start, uint64_t end) {
+        char line[128];
+        int n;
+
+        /* One write, so that threads do not mix. */
+        n = snprintf(line, sizeof(line), "%s %llu %llu\n", name, (unsigned long long) start,
+                     (unsigned long long) end);
+        if (write(STDOUT_FILENO, line, (size_t) n) != n)
+                abort();
+}
+
+/* Past the ")" that belongs to the "(" before p. */
+static char **skip(char **p) {
+        for (int depth = 1; *p && depth > 0; p++)
+                if (streq(*p, ")"))
+                        depth--;
+                else if ((*p)[strlen(*p) - 1] == '(')
+                        depth++;
+        return p;
+}
+
+static char **run(char **p, jmp_buf *out);
+
+#define DEFINE_FUNCTION(letter)                                                                    \
+        char **victim_##letter(char **p, jmp_buf *out) {                                           \
+                uint64_t start = now_ns();                                                         \
+                                                                                                   \
+                p = run(p, out);                                                                   \
+                record(#letter, start, now_ns());                                                  \
+                return p;                                                                          \
+        }
+
+DEFINE_FUNCTION(a)
+DEFINE_FUNCTION(b)
+DEFINE_FUNCTION(c)
+
+static const struct {
+        const char *token;
+        char **(*call)(char **p, jmp_buf *out);
+} functions[] = {
+        { "a(", victim_a },
+        { "b(", victim_b },
+        { "c(", victim_c },
+};
+
+static const struct {
+        const char *begin;
+        const char *end;
+        void (*call_begin)(void);
+        void (*call_end)(void);
+} markers[] = {
+        { "<x", ">x", victim_begin_x, victim_end_x },
+        { "<y", ">y", victim_begin_y, victim_end_y },
+        { "<z", ">z", victim_begin_z, victim_end_z },
+};
+
+static void nap(uint64_t ns) {
+        struct timespec ts = { (time_t) (ns / 1000000000U), (long) (ns % 1000000000U) };
+
+        while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
+                ;
+}
+
+static void spin(uint64_t ns) {
+        uint64_t end = now_ns() + ns;
+
+        while (now_ns() < end)
+                ;
+}
+
+static void *thread_main(void *arg) {
+        jmp_buf out;
+
+        run(arg, &out);
+        return NULL;
+}
+
+static char **run_thread(char **p) {
+        pthread_t thread;
+
+        if (pthread_create(&thread, NULL, thread_main, p) != 0)
+                abort();
+        (void) pthread_join(thread, NULL);
+        return skip(p);
+}
+
+static char **run_fork(char **p, jmp_buf *out) {
+        pid_t pid = fork();
+
+        if (pid < 0)
+                abort();
+        if (pid == 0) {
+                run(p, out);
+                _exit(0);
+        }
+        (void) waitpid(pid, NULL, 0);
+        return skip(p);
+}
+
+static char **run_jump(char **p) {
+        jmp_buf out;
+
+        if (setjmp(out) == 0)
+                return run(p, &out);
+        return skip(p);
+}
+
+static char **repeat(char **p, unsigned long n, jmp_buf *out) {
+        for (unsigned long i = 0; i < n; i++)
+                run(p + 1, out);
+        return skip(p + 1);
+}
+
+static void pin(unsigned long cpu) {
+        cpu_set_t set;
+
+        CPU_ZERO(&set);
+        CPU_SET(cpu, &set);
+        if (sched_setaffinity(0, sizeof(set), &set) < 0)
+                abort();
+}
+
+static void say(const char *word) {
+        char line[16];
+
+        (void) dprintf(STDOUT_FILENO, "%s\n", word);
+        if (read(STDIN_FILENO, line, sizeof(line)) < 0)
+                abort();
+}
+
+static int run_marker(const char *token) {
+        static __thread uint64_t start[ELEMENTSOF(markers)];
+
+        for (size_t i = 0; i < ELEMENTSOF(markers); i++)
+                if (streq(token, markers[i].begin)) {
+                        markers[i].call_begin();
+                        start[i] = now_ns();
+                        return 1;
+                } else if (streq(token, markers[i].end)) {
+                        record(markers[i].end + 1, start[i], now_ns());
+                        markers[i].call_end();
+                        return 1;
+                }
+        return 0;
+}
+
+static void run_action(const char *token) {
+        char *argv[] = { (char *) "true", NULL };
+        const char *colon = strchr(token, ':');
+        uint64_t n = colon ? strtoull(colon + 1, NULL, 10) : 0;
+
+        if (strncmp(token, "sleep:", 6) == 0)
+                nap(n);
+        else if (strncmp(token, "spin:", 5) == 0)
+                spin(n);
+        else if (strncmp(token, "yield:", 6) == 0)
+                for (uint64_t i = 0; i < n; i++)
+                        (void) sched_yield();
+        else if (strncmp(token, "pin:", 4) == 0)
+                pin(n);
+        else if (strncmp(token, "say:", 4) == 0)
+                say(colon + 1);
+        else if (streq(token, "exit"))
+                exit(0);
+        else if (streq(token, "kill"))
+                (void) raise(SIGKILL);
+        else if (streq(token, "exec"))
+                (void) execvp("true", argv);
+        else {
+                (void) fprintf(stderr, "victim: what is '%s'?\n", token);
+                exit(2);
+        }
+}
+
+static char **run_one(char **p, jmp_buf *out) {
+        const char *token = *p++;
+
+        for (size_t i = 0; i < ELEMENTSOF(functions); i++)
+                if (streq(token, functions[i].token))
+                        return functions[i].call(p, out);
+        if (streq(token, "thread("))
+                return run_thread(p);
+        if (streq(token, "fork("))
+                return run_fork(p, out);
+        if (streq(token, "jump("))
+                return run_jump(p);
+        if (streq(token, "jump"))
+                longjmp(*out, 1);
+        if (strncmp(token, "repeat:", 7) == 0)
+                return repeat(p, strtoul(token + 7, NULL, 10), out);
+        if (!run_marker(token))
+                run_action(token);
+        return p;
+}
+
+static char **run(char **p, jmp_buf *out) {
+        while (*p && !streq(*p, ")"))
+                p = run_one(p, out);
+        return *p ? p + 1 : p;
+}
+
+int main(int argc, char *argv[]) {
+        jmp_buf out;
+
+        if (setjmp(out) == 0)
+                run(argv + 1, &out);
+        return 0;
+}
