@@ -76,8 +76,8 @@ static int bpf_backend_probe(char **ret_reason) {
         for (size_t i = 0; i < ELEMENTSOF(needed); i++)
                 if (access(needed[i].path, R_OK) < 0) {
                         return sentence_error(-errno, ret_reason,
-                                              "The kernel has no %s: %s is missing",
-                                              needed[i].what, needed[i].path);
+                                              "The kernel has no %s: %s is missing", needed[i].what,
+                                              needed[i].path);
                 }
         return 0;
 }

@@ -69,7 +69,7 @@ static int append_detail_entries(sd_bus_message *m, const Violation *v) {
                 if (r < 0)
                         return r;
         }
-        r = append_string(m, "comm", report->comm);
+        r = append_string(m, "comm", v->comm);
         if (r < 0)
                 return r;
         r = append_string(m, "executable", v->executable);

@@ -100,8 +100,8 @@ static void entry_add_task(Entry *entry, const Violation *v) {
                 entry_add(entry, "TLOB_PID=%" PRIu32, report->pid);
                 entry_add(entry, "OBJECT_PID=%" PRIu32, report->pid);
         }
-        if (*report->comm)
-                entry_add(entry, "TLOB_COMM=%s", report->comm);
+        if (v->comm)
+                entry_add(entry, "TLOB_COMM=%s", v->comm);
         if (v->executable)
                 entry_add(entry, "TLOB_EXECUTABLE=%s", v->executable);
         entry_add_unit(entry, v->unit);

@@ -142,8 +142,13 @@ void manager_settle_binding(Manager *m, Binding *binding) {
         }
 
         r = settle(m, binding, &error);
-        if (r < 0)
-                set_state(m, binding, BINDING_FAILED, error ?: strerror(-r));
+        if (r < 0) {
+                _cleanup_free_ char *reason = NULL;
+
+                reason = sentence_make("%s: %s", binding->source ?: binding->name,
+                                       error ?: strerror(-r));
+                set_state(m, binding, BINDING_FAILED, reason);
+        }
 }
 
 static void watch_unit(Manager *m, Binding *binding) {
@@ -265,8 +270,8 @@ static const char *runtime_directory(const Manager *m, uint64_t flags) {
 
 static int name_taken(const Binding *binding, char **ret_error) {
         return sentence_error(-EEXIST, ret_error,
-                              "The binding '%s' exists already: it is defined in %s",
-                              binding->name, binding->source ?: "?");
+                              "The binding '%s' exists already: it is defined in %s", binding->name,
+                              binding->source ?: "?");
 }
 
 /* From here on it is one of the bindings, and on disk. */

@@ -11,24 +11,23 @@
 #include "journal.h"
 #include "log.h"
 #include "manager.h"
+#include "sentence.h"
 
+/* Fit to be shown: programs and tasks can have any bytes in their names. */
 static int read_executable(uint32_t pid, char **ret) {
         char link[64], path[4096];
         ssize_t n;
-        char *p;
 
         if (pid == 0)
                 return -ESRCH;
         (void) snprintf(link, sizeof(link), "/proc/%u/exe", pid);
-        n = readlink(link, path, sizeof(path));
+        n = readlink(link, path, sizeof(path) - 1);
         if (n < 0)
                 return -errno;
 
-        p = strndup(path, (size_t) n);
-        if (!p)
-                return -ENOMEM;
-        *ret = p;
-        return 0;
+        path[n] = '\0';
+        *ret = text_escape(path);
+        return *ret ? 0 : -ENOMEM;
 }
 
 /* The record names the task's cgroup, which mostly outlives the task. */
@@ -66,6 +65,11 @@ static int violation_init(Manager *m, const Binding *binding, const Report *repo
         if (!v.unit)
                 return -ENOMEM;
 
+        if (*report->comm) {
+                v.comm = text_escape(report->comm);
+                if (!v.comm)
+                        return -ENOMEM;
+        }
         r = read_executable(report->pid, &v.executable);
         if (r == -ENOMEM)
                 return r;

@@ -21,6 +21,7 @@
 #define TASK_MAX      (TLOB_COMM_LEN + 16)
 
 void violation_done(Violation *violation) {
+        free(violation->comm);
         free(violation->executable);
         free(violation->unit);
         free(violation->binding);
@@ -165,11 +166,14 @@ static int violation_copy(const Violation *violation, Violation *ret) {
         _cleanup_(violation_done) Violation copy = *violation;
         int r;
 
-        copy.binding = copy.unit = copy.executable = NULL;
+        copy.binding = copy.unit = copy.comm = copy.executable = NULL;
         r = free_and_strdup(&copy.binding, violation->binding);
         if (r < 0)
                 return r;
         r = free_and_strdup(&copy.unit, violation->unit);
+        if (r < 0)
+                return r;
+        r = free_and_strdup(&copy.comm, violation->comm);
         if (r < 0)
                 return r;
         r = free_and_strdup(&copy.executable, violation->executable);

@@ -42,7 +42,8 @@ typedef struct Violation {
         Report report;
         char *binding;       /* full name */
         char *unit;          /* of the task, "" outside units */
-        char *executable;    /* the task's program, NULL if it could not be read */
+        char *comm;          /* the task's name, escaped: it can be any bytes; NULL: unknown */
+        char *executable;    /* its program, escaped; NULL if it could not be read */
         const char *backend; /* static */
         uint64_t budget_ns;  /* the budget that was broken */
         int priority;
