@@ -17,7 +17,7 @@
 #include "duration.h"
 #include "sentence.h"
 
-#define BREAKDOWN_MAX (TLOB_N_STATES * (DURATION_MAX + 16))
+#define BREAKDOWN_MAX (TLOB_N_STATES * (DURATION_MAX + (size_t) 16))
 #define TASK_MAX      (TLOB_COMM_LEN + 16)
 
 void violation_done(Violation *violation) {

@@ -65,7 +65,7 @@ uint32_t engine_add(Engine *engine, const char *const *keys, Binding **ret) {
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         _cleanup_(binding_freep) Binding *binding = NULL;
         _cleanup_free_ char *error = NULL;
-        uint32_t index;
+        uint32_t index = 0;
 
         assert_int_equal(binding_new("test", &binding), 0);
         for (; keys[0]; keys += 2)

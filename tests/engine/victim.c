@@ -31,7 +31,7 @@
 
 #include "cleanup.h"
 
-#define NOINLINE __attribute__((noinline, noclone))
+#define NOINLINE __attribute__((noinline))
 
 NOINLINE char **victim_a(char **p, jmp_buf *out);
 NOINLINE char **victim_b(char **p, jmp_buf *out);
