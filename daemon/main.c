@@ -14,6 +14,8 @@
 #include "manager.h"
 #include "version.h"
 
+#define DIRECTORIES_MAX 8
+
 static int arg_log_level = LOG_INFO;
 
 static void help(void) {
@@ -62,11 +64,43 @@ static int parse_argv(int argc, char *argv[]) {
         return 1;
 }
 
+/* Puts what is between the colons of a copy of $TLOB_CONFIG_DIRECTORIES into ret. */
+static int parse_directories(char *list, const char *ret[static DIRECTORIES_MAX + 1]) {
+        const char *directories[DIRECTORIES_MAX + 1] = {};
+        size_t n = 0;
+
+        for (char *p; (p = strsep(&list, ":"));) {
+                if (*p != '/' || n == DIRECTORIES_MAX)
+                        return -EINVAL;
+                directories[n++] = p;
+        }
+        /* One for what persists, one for what does not. */
+        if (n < 2)
+                return -EINVAL;
+        memcpy(ret, directories, sizeof(directories));
+        return 0;
+}
+
 static int run(void) {
         _cleanup_(manager_freep) Manager *manager = NULL;
+        const char *environment = getenv("TLOB_CONFIG_DIRECTORIES");
+        const char *directories[DIRECTORIES_MAX + 1];
+        _cleanup_free_ char *list = NULL;
         int r;
 
-        r = manager_new(backends, config_directories, &manager);
+        if (environment) {
+                list = strdup(environment);
+                if (!list)
+                        return log_oom();
+                r = parse_directories(list, directories);
+                if (r < 0)
+                        return log_error_errno(r,
+                                               "TLOB_CONFIG_DIRECTORIES must be two to %i absolute "
+                                               "paths, with colons between them.",
+                                               DIRECTORIES_MAX);
+        }
+
+        r = manager_new(backends, environment ? directories : config_directories, &manager);
         if (r < 0)
                 return log_oom();
         r = manager_start(manager);
