@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef CONNECTION_H
+#define CONNECTION_H
+
+#include <stdbool.h>
+#include <systemd/sd-bus.h>
+
+#include "cleanup.h"
+#include "options.h"
+
+/* The way to tlobd: the bus, calls, and what to tell people when a call fails. */
+
+#define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)
+
+typedef struct Connection {
+        const Options *options; /* not owned */
+        sd_bus *bus;            /* NULL until connection_open() */
+} Connection;
+
+void connection_done(Connection *connection);
+
+/* Connects, unless it is connected. Returns 0, or a negative errno after it has said why not. */
+int connection_open(Connection *connection);
+
+/* True if the daemon's clock is ours: neither --host= nor --machine= was given. */
+bool connection_is_local(const Connection *connection);
+
+/* Begins a call of a method of the manager (path NULL) or another object, and connects for it. */
+int connection_new_call(Connection *connection, const char *path, const char *interface,
+                        const char *method, sd_bus_message **ret);
+
+/*
+ * Sends it and waits. Returns 0; -EREMOTEIO when the daemon refuses, with one of its own errors; or
+ * another negative errno when it cannot be asked. On failure with a sentence in *ret_sentence,
+ * which the caller frees (NULL for want of memory). ret_reply may be NULL.
+ */
+int connection_ask(Connection *connection, sd_bus_message *call, sd_bus_message **ret_reply,
+                   char **ret_sentence);
+
+/* As connection_ask(), but says the sentence itself. */
+int connection_send(Connection *connection, sd_bus_message *call, sd_bus_message **ret_reply);
+
+/*
+ * Calls a method of the manager, with arguments as in sd_bus_message_append(); says why it fails.
+ */
+int connection_call(Connection *connection, const char *method, sd_bus_message **ret_reply,
+                    const char *types, ...);
+
+/*
+ * Say that a reply could not be read, or that arguments could not be sent, or that there is no
+ * memory. Return r.
+ */
+int connection_complain_reply(int r);
+int connection_complain_arguments(int r);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Violations and completions as D-Bus tells them, turned back into the daemon's own structure, so
+ * that its sentence (violation.c) is the same here, in the journal, and on any screen. Only what
+ * the sentence says is filled in. A word that is not known, from a newer daemon, counts as the
+ * first of its kind.
+ */
+
+#include "event.h"
+
+#include <inttypes.h>
+#include <time.h>
+
+#include "binding.h"
+#include "bus-json.h"
+#include "duration.h"
+
+const char *const event_arguments[] = {
+        "binding",    "unit",       "tid",         "budget_ns", "elapsed_ns",
+        "running_ns", "waiting_ns", "sleeping_ns", "",          NULL,
+};
+
+static enum tlob_budget budget_from_string(const char *s) {
+        for (unsigned i = 0; i < TLOB_N_BUDGETS; i++)
+                if (streq(s, budget_to_string(i)))
+                        return i;
+        return TLOB_BUDGET_TOTAL;
+}
+
+static enum tlob_state state_from_string(const char *s) {
+        for (unsigned i = 0; i < TLOB_N_STATES; i++)
+                if (streq(s, tlob_state_to_string(i)))
+                        return i;
+        return TLOB_RUNNING;
+}
+
+static enum tlob_end end_from_string(const char *s) {
+        for (unsigned i = 0; i < TLOB_N_ENDS; i++)
+                if (streq(s, tlob_end_to_string(i)))
+                        return i;
+        return TLOB_END_STOP;
+}
+
+/* An id of a task: 0 if it is not known. */
+static uint32_t task_id(const json_object *event, const char *key) {
+        uint64_t id = json_number(event, key);
+
+        return id > UINT32_MAX ? 0 : (uint32_t) id;
+}
+
+char *event_to_sentence(const json_object *event, ReportType type) {
+        uint64_t suppressed = json_number(event, "suppressed");
+        Violation violation = {
+                .report = {
+                        .type = type,
+                        .elapsed_ns = json_number(event, "elapsed_ns"),
+                        .spent_ns = {
+                                [TLOB_RUNNING] = json_number(event, "running_ns"),
+                                [TLOB_WAITING] = json_number(event, "waiting_ns"),
+                                [TLOB_SLEEPING] = json_number(event, "sleeping_ns"),
+                        },
+                        .budget = budget_from_string(json_string(event, "budget")),
+                        .state = state_from_string(json_string(event, "state")),
+                        .end = end_from_string(json_string(event, "end")),
+                        .tid = task_id(event, "tid"),
+                        .pid = task_id(event, "pid"),
+                },
+                .binding = (char *) json_string(event, "binding"),
+                .unit = (char *) json_string(event, "unit"),
+                .budget_ns = json_number(event, "budget_ns"),
+                .suppressed = suppressed == UINT64_MAX ? 0 : suppressed,
+        };
+
+        (void) snprintf(violation.report.comm, sizeof(violation.report.comm), "%s",
+                        json_string(event, "comm"));
+        return violation_to_sentence(&violation);
+}
+
+static uint64_t now_ns(clockid_t clock) {
+        struct timespec ts = {};
+
+        (void) clock_gettime(clock, &ts);
+        return (uint64_t) ts.tv_sec * NSEC_PER_SEC + (uint64_t) ts.tv_nsec;
+}
+
+char *event_format_time(const json_object *event, bool local, char buf[static EVENT_TIME_MAX]) {
+        uint64_t time_ns = json_number(event, "time_ns"), now = now_ns(CLOCK_MONOTONIC), real_ns;
+        struct tm tm;
+        time_t seconds;
+
+        if (time_ns == UINT64_MAX)
+                return strcpy(buf, "-");
+        if (!local) {
+                (void) snprintf(buf, EVENT_TIME_MAX, "[%" PRIu64 ".%06" PRIu64 "]",
+                                time_ns / NSEC_PER_SEC, time_ns % NSEC_PER_SEC / NSEC_PER_USEC);
+                return buf;
+        }
+
+        real_ns = now_ns(CLOCK_REALTIME) - (now > time_ns ? now - time_ns : 0);
+        seconds = (time_t) (real_ns / NSEC_PER_SEC);
+        if (!localtime_r(&seconds, &tm) ||
+            strftime(buf, EVENT_TIME_MAX, "%b %d %H:%M:%S", &tm) == 0)
+                return strcpy(buf, "-");
+        return buf;
+}

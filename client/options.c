@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The options of tlobctl. They are described in one table, from which come the parser's table, the
+ * help, and the check that a verb is not given an option that it would ignore: such an option is an
+ * error, as someone who writes "remove-binding --unit=..." expects it to do something.
+ *
+ * The options that are keys of a binding are passed on as text, whatever they are: the daemon alone
+ * decides what is a good value, and its sentence says what is not.
+ */
+
+#include "options.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <err.h>
+#include <getopt.h>
+#include <stddef.h>
+
+#include "cleanup.h"
+
+/* What an option does to the member of Options at offset. */
+typedef enum OptionKind {
+        KIND_SET,
+        KIND_CLEAR,
+        KIND_TEXT,
+        KIND_KEY,
+        KIND_JSON,
+        KIND_JSON_AUTO,
+        KIND_LINES,
+} OptionKind;
+
+typedef struct Option {
+        char letter; /* 0: no short form */
+        const char *name;
+        const char *argument; /* NULL: takes none */
+        OptionGroup group;
+        OptionKind kind;
+        size_t offset;
+        const char *key; /* of KIND_KEY */
+        const char *help;
+} Option;
+
+#define SET(member)   KIND_SET, offsetof(Options, member), NULL
+#define CLEAR(member) KIND_CLEAR, offsetof(Options, member), NULL
+#define TEXT(member)  KIND_TEXT, offsetof(Options, member), NULL
+#define KEY(key)      KIND_KEY, 0, key
+#define OTHER(kind)   kind, 0, NULL
+
+static const Option table[] = {
+        { 'h', "help", NULL, GROUP_GENERAL, SET(help), "Show this help" },
+        { 0, "version", NULL, GROUP_GENERAL, SET(version), "Show the version" },
+        { 0, "json", "MODE", GROUP_GENERAL, OTHER(KIND_JSON), "Print JSON: short, pretty or off" },
+        { 'j', NULL, NULL, GROUP_GENERAL, OTHER(KIND_JSON_AUTO),
+          "Print JSON, pretty on a terminal, else short" },
+        { 0, "no-legend", NULL, GROUP_GENERAL, CLEAR(legend), "Print neither headers nor totals" },
+        { 0, "no-pager", NULL, GROUP_GENERAL, CLEAR(pager),
+          "Do not pipe long output into a pager" },
+        { 0, "no-ask-password", NULL, GROUP_GENERAL, CLEAR(ask_password),
+          "Do not have anyone asked for a password" },
+        { 'H', "host", "[USER@]HOST", GROUP_GENERAL, TEXT(host),
+          "Act on another machine, over ssh" },
+        { 'M', "machine", "CONTAINER", GROUP_GENERAL, TEXT(machine),
+          "Act in a container of this machine" },
+        { 0, "all", NULL, GROUP_ALL, SET(all), "status: show the counters of each binding too" },
+        { 'n', "lines", "N", GROUP_LINES, OTHER(KIND_LINES), "violations: show at most so many" },
+        { 'u', "unit", "UNIT", GROUP_UNIT, TEXT(unit),
+          "Only of this unit; or: of the new binding" },
+        { 'b', "binding", "NAME", GROUP_BINDING, TEXT(binding), "Only of this binding" },
+        { 0, "runtime", NULL, GROUP_PERSIST, CLEAR(persist),
+          "Until the next reboot (the default)" },
+        { 0, "persist", NULL, GROUP_PERSIST, SET(persist), "Also after a reboot" },
+        { 0, "executable", "FILE", GROUP_KEYS, KEY("Executable"),
+          "A path, or the name of a library" },
+        { 0, "start", "PLACE", GROUP_KEYS, KEY("Start"), "Where a window begins" },
+        { 0, "stop", "PLACE", GROUP_KEYS, KEY("Stop"), "Where it ends, or 'return'" },
+        { 0, "function", "NAME", GROUP_KEYS, KEY("Function"),
+          "A window is one call of this function" },
+        { 0, "budget", "TIME", GROUP_KEYS, KEY("BudgetSec"), "The longest that a window may take" },
+        { 0, "running-budget", "TIME", GROUP_KEYS, KEY("RunningBudgetSec"), "... on a CPU" },
+        { 0, "waiting-budget", "TIME", GROUP_KEYS, KEY("WaitingBudgetSec"),
+          "... runnable, without a CPU" },
+        { 0, "sleeping-budget", "TIME", GROUP_KEYS, KEY("SleepingBudgetSec"), "... blocked" },
+        { 0, "backend", "NAME", GROUP_KEYS, KEY("Backend"), "Who measures: auto, kernel or bpf" },
+        { 0, "priority", "LEVEL", GROUP_KEYS, KEY("Priority"),
+          "Journal priority of its violations" },
+};
+
+/* What getopt_long() gives for a long option: apart from every letter. */
+#define LONG_BASE 0x100
+
+static void fill_getopt(struct option *longs, char *shorts) {
+        *shorts++ = ':';
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                const Option *option = table + i;
+
+                if (option->letter != 0) {
+                        *shorts++ = option->letter;
+                        if (option->argument)
+                                *shorts++ = ':';
+                }
+                if (option->name)
+                        *longs++ = (struct option){
+                                option->name,
+                                option->argument ? required_argument : no_argument,
+                                NULL,
+                                LONG_BASE + (int) i,
+                        };
+        }
+        *longs = (struct option){};
+        *shorts = '\0';
+}
+
+static const Option *find_option(int c) {
+        if (c >= LONG_BASE)
+                return table + (c - LONG_BASE);
+        for (size_t i = 0; i < ELEMENTSOF(table); i++)
+                if (c > 0 && table[i].letter == c)
+                        return table + i;
+        return NULL;
+}
+
+static int complain(int c, char **argv) {
+        const char *word = argv[optind - 1];
+
+        if (c == ':')
+                warnx("%s needs a value; see 'tlobctl --help'", word);
+        else if (strncmp(word, "--", 2) == 0 && optopt >= LONG_BASE)
+                warnx("--%s takes no value; see 'tlobctl --help'", find_option(optopt)->name);
+        else if (strncmp(word, "--", 2) == 0)
+                warnx("There is no option %s, or several begin so; see 'tlobctl --help'", word);
+        else
+                warnx("There is no option -%c; see 'tlobctl --help', and write '--' before an "
+                      "argument that begins with '-'",
+                      isascii(optopt) && isprint(optopt) ? optopt : '?');
+        return -EINVAL;
+}
+
+static int parse_json(const char *value, JsonMode *ret) {
+        static const char *const names[] = {
+                [JSON_OFF] = "off",
+                [JSON_SHORT] = "short",
+                [JSON_PRETTY] = "pretty",
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                if (streq(value, names[i])) {
+                        *ret = (JsonMode) i;
+                        return 0;
+                }
+        warnx("--json=%s is not known; write short, pretty or off", value);
+        return -EINVAL;
+}
+
+static int parse_lines(const char *value, uint32_t *ret) {
+        unsigned long n;
+        char *end;
+
+        errno = 0;
+        n = strtoul(value, &end, 10);
+        if (!isdigit((unsigned char) value[0]) || *end != '\0' || errno != 0 || n < 1 ||
+            n > UINT32_MAX) {
+                warnx("--lines=%s is not a number of violations; write 1 or more", value);
+                return -EINVAL;
+        }
+        *ret = (uint32_t) n;
+        return 0;
+}
+
+static int set_key(Options *options, const char *key, const char *value) {
+        for (size_t i = 0; i < OPTION_KEYS_N; i++)
+                if (streq(options->keys[i].key, key))
+                        options->keys[i].value = value;
+        return 0;
+}
+
+static int apply(Options *options, const Option *option, const char *value) {
+        void *member = (char *) options + option->offset;
+
+        options->given[option->group] = option->name ?: "json";
+
+        switch (option->kind) {
+        case KIND_SET:
+        case KIND_CLEAR:
+                *(bool *) member = option->kind == KIND_SET;
+                return 0;
+        case KIND_TEXT:
+                *(const char **) member = value;
+                return 0;
+        case KIND_KEY:
+                return set_key(options, option->key, value);
+        case KIND_JSON:
+                return parse_json(value, &options->json);
+        case KIND_JSON_AUTO:
+                options->json = isatty(STDOUT_FILENO) ? JSON_PRETTY : JSON_SHORT;
+                return 0;
+        case KIND_LINES:
+                return parse_lines(value, &options->lines);
+        }
+        return 0;
+}
+
+static void options_init(Options *options) {
+        size_t n = 0;
+
+        *options = (Options){ .legend = true, .pager = true, .ask_password = true };
+        for (size_t i = 0; i < ELEMENTSOF(table); i++)
+                if (table[i].kind == KIND_KEY) {
+                        assert(n < OPTION_KEYS_N);
+                        options->keys[n++].key = table[i].key;
+                }
+        assert(n == OPTION_KEYS_N);
+}
+
+int options_parse(Options *options, int argc, char **argv, int *ret_first) {
+        struct option longs[ELEMENTSOF(table) + 1];
+        char shorts[2 * ELEMENTSOF(table) + 2];
+        int c, r;
+
+        options_init(options);
+        fill_getopt(longs, shorts);
+        opterr = 0;
+        while ((c = getopt_long(argc, argv, shorts, longs, NULL)) >= 0) {
+                if (c == '?' || c == ':')
+                        return complain(c, argv);
+                r = apply(options, find_option(c), optarg);
+                if (r < 0)
+                        return r;
+        }
+
+        if (options->host && options->machine) {
+                warnx("--host= and --machine= exclude each other; give one of them");
+                return -EINVAL;
+        }
+        *ret_first = optind;
+        return 0;
+}
+
+int options_check(const Options *options, const char *verb, unsigned takes) {
+        for (unsigned i = GROUP_GENERAL + 1; i < N_OPTION_GROUPS; i++)
+                if (options->given[i] && !(takes & TAKES(i))) {
+                        warnx("'%s' does not take --%s; see 'tlobctl help %s'", verb,
+                              options->given[i], verb);
+                        return -EINVAL;
+                }
+        return 0;
+}
+
+const char *options_get_key(const Options *options, const char *key) {
+        for (size_t i = 0; i < OPTION_KEYS_N; i++)
+                if (streq(options->keys[i].key, key))
+                        return options->keys[i].value;
+        return NULL;
+}
+
+bool options_has_keys(const Options *options) {
+        for (size_t i = 0; i < OPTION_KEYS_N; i++)
+                if (options->keys[i].value)
+                        return true;
+        return false;
+}
+
+static void print_option(const Option *option) {
+        const char letter[] = { option->letter != 0 ? '-' : ' ', option->letter ?: ' ', '\0' };
+        char left[64];
+
+        (void) snprintf(left, sizeof(left), "%s %s%s%s%s", letter, option->name ? "--" : "",
+                        option->name ?: "", option->argument ? "=" : "", option->argument ?: "");
+        (void) printf("  %-28s %s\n", left, option->help);
+}
+
+void options_print_help(unsigned takes) {
+        for (size_t i = 0; i < ELEMENTSOF(table); i++)
+                if (takes & TAKES(table[i].group))
+                        print_option(table + i);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VERBS_H
+#define VERBS_H
+
+#include "connection.h"
+#include "options.h"
+#include "output.h"
+
+/*
+ * The verbs of tlobctl. argv has the arguments after the verb, and argc their number, which was
+ * checked. A verb says itself what went wrong; what it returns is the exit status.
+ */
+
+typedef enum ExitStatus {
+        STATUS_DONE = 0,
+        STATUS_FAILED = 1,
+        STATUS_USAGE = 2,
+} ExitStatus;
+
+typedef struct Client {
+        Options options;
+        Connection connection;
+        Output output;
+} Client;
+
+/* What 0 or a negative errno comes to, where the reason was said already. */
+static inline ExitStatus status_of(int r) {
+        return r < 0 ? STATUS_FAILED : STATUS_DONE;
+}
+
+/* The same, for functions that fail only for want of memory and say nothing. */
+ExitStatus status_of_memory(int r);
+
+/* verb-show.c: what is there */
+ExitStatus verb_status(Client *client, int argc, char **argv);
+ExitStatus verb_list_bindings(Client *client, int argc, char **argv);
+ExitStatus verb_show(Client *client, int argc, char **argv);
+ExitStatus verb_violations(Client *client, int argc, char **argv);
+
+#endif
