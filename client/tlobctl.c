@@ -37,6 +37,16 @@ static const Verb verbs[] = {
         { "show", "NAME...", 1, INT_MAX, 0, verb_show, "Show all about bindings" },
         { "violations", "", 0, 0, TAKES(GROUP_LINES) | TAKES(GROUP_UNIT) | TAKES(GROUP_BINDING),
           verb_violations, "Show recent violations" },
+        { "add-binding", "NAME | LINE", 1, 1,
+          TAKES(GROUP_UNIT) | TAKES(GROUP_PERSIST) | TAKES(GROUP_KEYS), verb_add_binding,
+          "Add a binding" },
+        { "remove-binding", "NAME...", 1, INT_MAX, 0, verb_remove_binding,
+          "Remove bindings that were added so" },
+        { "set-budget", "NAME TIME", 2, 2, TAKES(GROUP_PERSIST), verb_set_budget,
+          "Change the budget of a binding" },
+        { "reload", "", 0, 0, 0, verb_reload, "Read the configuration again" },
+        { "reset-statistics", "[NAME...]", 0, INT_MAX, 0, verb_reset_statistics,
+          "Set counters to zero" },
         { "help", "[COMMAND]", 0, 1, TAKES_ANY, verb_help, "Show this help, or that of a command" },
 };
 

@@ -37,4 +37,11 @@ ExitStatus verb_list_bindings(Client *client, int argc, char **argv);
 ExitStatus verb_show(Client *client, int argc, char **argv);
 ExitStatus verb_violations(Client *client, int argc, char **argv);
 
+/* verb-change.c: what needs rights */
+ExitStatus verb_add_binding(Client *client, int argc, char **argv);
+ExitStatus verb_remove_binding(Client *client, int argc, char **argv);
+ExitStatus verb_set_budget(Client *client, int argc, char **argv);
+ExitStatus verb_reload(Client *client, int argc, char **argv);
+ExitStatus verb_reset_statistics(Client *client, int argc, char **argv);
+
 #endif
