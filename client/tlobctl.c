@@ -35,6 +35,8 @@ static const Verb verbs[] = {
         { "list-bindings", "", 0, 0, TAKES(GROUP_UNIT) | TAKES(GROUP_BINDING), verb_list_bindings,
           "List the bindings" },
         { "show", "NAME...", 1, INT_MAX, 0, verb_show, "Show all about bindings" },
+        { "monitor", "", 0, 0, TAKES(GROUP_UNIT) | TAKES(GROUP_BINDING), verb_monitor,
+          "Show violations as they happen" },
         { "violations", "", 0, 0, TAKES(GROUP_LINES) | TAKES(GROUP_UNIT) | TAKES(GROUP_BINDING),
           verb_violations, "Show recent violations" },
         { "add-binding", "NAME | LINE", 1, 1,

@@ -44,4 +44,7 @@ ExitStatus verb_set_budget(Client *client, int argc, char **argv);
 ExitStatus verb_reload(Client *client, int argc, char **argv);
 ExitStatus verb_reset_statistics(Client *client, int argc, char **argv);
 
+/* verb-monitor.c, verb-verify.c */
+ExitStatus verb_monitor(Client *client, int argc, char **argv);
+
 #endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * "tlobctl monitor": the signals of tlobd as they come, a sentence or a JSON object a line.
+ *
+ * It uses plain matches on broadcast signals, which anyone may receive. (A monitor in the sense of
+ * "busctl monitor" sees everybody's traffic, and therefore needs rights.) The matches name the
+ * daemon by its well-known name, so they hold when the daemon is restarted, or is started only
+ * later; NameOwnerChanged tells when. The daemon is not started for this: there is nothing to see
+ * without bindings.
+ */
+
+#include <err.h>
+
+#include "bus-json.h"
+#include "event.h"
+#include "filter.h"
+#include "tlob-bus.h"
+#include "verbs.h"
+
+#define NAME_OWNER_MATCH                                                                           \
+        "type='signal',sender='org.freedesktop.DBus',path='/org/freedesktop/DBus',"                \
+        "interface='org.freedesktop.DBus',member='NameOwnerChanged',arg0='" TLOB_BUS_NAME "'"
+
+typedef struct Monitor {
+        Client *client;
+        Filter filter;
+} Monitor;
+
+static void monitor_done(Monitor *monitor) {
+        filter_done(&monitor->filter);
+}
+
+/* Writes it out at once: the reader may be a program that waits for the line. */
+static int write_event(Monitor *monitor, json_object *event, ReportType type) {
+        Client *client = monitor->client;
+        _cleanup_free_ char *sentence = NULL;
+        char time[EVENT_TIME_MAX];
+
+        if (client->output.json != JSON_OFF)
+                return output_json(&client->output, event);
+
+        sentence = event_to_sentence(event, type);
+        if (!sentence)
+                return -ENOMEM;
+        (void) event_format_time(event, connection_is_local(&client->connection), time);
+        (void) printf("%s %s\n", time, sentence);
+        return 0;
+}
+
+static int read_event(sd_bus_message *m, const char *const *arguments, json_object **ret) {
+        _cleanup_json_ json_object *event = json_object_new_object();
+        int r;
+
+        if (!event)
+                return -ENOMEM;
+        r = json_add_string(event, "event", sd_bus_message_get_member(m));
+        if (r < 0)
+                return r;
+        r = bus_json_read_members(m, arguments, event);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(event);
+        return 0;
+}
+
+static int on_report(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Monitor *monitor = userdata;
+        bool completed = streq(sd_bus_message_get_member(m), "Completed");
+        _cleanup_json_ json_object *event = NULL;
+        int r;
+
+        r = read_event(m, event_arguments, &event);
+        if (r < 0)
+                return connection_complain_reply(r);
+        if (!filter_matches(&monitor->filter, json_string(event, "binding"),
+                            json_string(event, "unit")))
+                return 0;
+        return write_event(monitor, event, completed ? REPORT_COMPLETION : REPORT_VIOLATION);
+}
+
+static int on_records_lost(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        static const char *const arguments[] = { "count", NULL };
+        _cleanup_json_ json_object *event = NULL;
+        Monitor *monitor = userdata;
+        int r;
+
+        r = read_event(m, arguments, &event);
+        if (r < 0)
+                return connection_complain_reply(r);
+        if (monitor->client->output.json != JSON_OFF)
+                return output_json(&monitor->client->output, event);
+        warnx("%llu reports were lost, as the kernel's buffer was full",
+              (unsigned long long) json_number(event, "count"));
+        return 0;
+}
+
+static int on_name_owner_changed(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        const char *name, *old, *new;
+        int r;
+
+        r = sd_bus_message_read(m, "sss", &name, &old, &new);
+        if (r < 0)
+                return connection_complain_reply(r);
+        if (*new == '\0')
+                warnx("tlobd has stopped; waiting for it to come back");
+        else
+                warnx("tlobd has started");
+        return 0;
+}
+
+static int add_matches(sd_bus *bus, Monitor *monitor) {
+        static const struct {
+                const char *member;
+                sd_bus_message_handler_t handler;
+        } signals[] = {
+                { "Violation", on_report },
+                { "Completed", on_report },
+                { "RecordsLost", on_records_lost },
+        };
+        int r;
+
+        r = sd_bus_add_match(bus, NULL, NAME_OWNER_MATCH, on_name_owner_changed, monitor);
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(signals); i++)
+                r = sd_bus_match_signal(bus, NULL, TLOB_BUS_NAME, TLOB_BUS_PATH,
+                                        TLOB_BUS_MANAGER_INTERFACE, signals[i].member,
+                                        signals[i].handler, monitor);
+        return r < 0 ? r : 0;
+}
+
+/* Tells whether there is a daemon to wait for events from. */
+static void say_state(sd_bus *bus, bool legend) {
+        if (sd_bus_get_name_creds(bus, TLOB_BUS_NAME, 0, NULL) < 0)
+                warnx("tlobd is not running; waiting for it to start");
+        else if (legend)
+                warnx("Waiting for violations; Ctrl-C ends this");
+}
+
+/* Returns a negative errno when the bus is gone, 0 when nobody reads the output any more. */
+static int run(sd_bus *bus) {
+        for (;;) {
+                int r;
+
+                r = sd_bus_process(bus, NULL);
+                if (r < 0)
+                        return r;
+                if (fflush(stdout) != 0 || ferror(stdout))
+                        return 0;
+                if (r > 0)
+                        continue;
+                r = sd_bus_wait(bus, UINT64_MAX);
+                if (r < 0 && r != -EINTR)
+                        return r;
+        }
+}
+
+ExitStatus verb_monitor(Client *client, int argc, char **argv) {
+        _cleanup_(monitor_done) Monitor monitor = { .client = client };
+        int r;
+
+        client->output.pager_wanted = false;
+        r = filter_init(&monitor.filter, &client->options);
+        if (r < 0)
+                return status_of_memory(r);
+        if (connection_open(&client->connection) < 0)
+                return STATUS_FAILED;
+        r = add_matches(client->connection.bus, &monitor);
+        if (r >= 0) {
+                say_state(client->connection.bus, client->options.legend);
+                r = run(client->connection.bus);
+        }
+        /* The matches go before what they point to. */
+        connection_done(&client->connection);
+        if (r < 0) {
+                errno = -r;
+                warn("The connection to the bus is lost; start 'tlobctl monitor' again");
+        }
+        return STATUS_FAILED;
+}
