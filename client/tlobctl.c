@@ -46,6 +46,8 @@ static const Verb verbs[] = {
           "Remove bindings that were added so" },
         { "set-budget", "NAME TIME", 2, 2, TAKES(GROUP_PERSIST), verb_set_budget,
           "Change the budget of a binding" },
+        { "verify", "[FILE...]", 0, INT_MAX, TAKES(GROUP_UNIT) | TAKES(GROUP_KEYS), verb_verify,
+          "Check bindings without adding them" },
         { "reload", "", 0, 0, 0, verb_reload, "Read the configuration again" },
         { "reset-statistics", "[NAME...]", 0, INT_MAX, 0, verb_reset_statistics,
           "Set counters to zero" },

@@ -46,5 +46,6 @@ ExitStatus verb_reset_statistics(Client *client, int argc, char **argv);
 
 /* verb-monitor.c, verb-verify.c */
 ExitStatus verb_monitor(Client *client, int argc, char **argv);
+ExitStatus verb_verify(Client *client, int argc, char **argv);
 
 #endif

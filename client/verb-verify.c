@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * "tlobctl verify": asks the daemon what would become of a binding, without setting its probes. The
+ * binding comes from options, as for add-binding, or from files, which are read here (with the
+ * daemon's own parser), so that a file can be tried before it is put into a directory that counts.
+ *
+ * Complaints about files go to standard error as "file:line: sentence", which editors understand.
+ */
+
+#include <err.h>
+
+#include "config.h"
+#include "properties.h"
+#include "proxy.h"
+#include "sentence.h"
+#include "tlob-bus.h"
+#include "verbs.h"
+
+static const Field fields[] = {
+        { "executable", "Executable", FIELD_TEXT },
+        { "build-id", "Build ID", FIELD_TEXT },
+        { "start", "Start", FIELD_TEXT },
+        { "start-offset", "Start offset", FIELD_OFFSET },
+        { "stop", "Stop", FIELD_TEXT },
+        { "stop-offset", "Stop offset", FIELD_OFFSET },
+        { "backend", "Back end", FIELD_TEXT },
+        { "reason", "Reason", FIELD_TEXT },
+        {},
+};
+
+typedef struct Verification {
+        Client *client;
+        json_object *results; /* for --json= */
+        bool bad;
+} Verification;
+
+static void verification_done(Verification *verification) {
+        json_object_put(verification->results);
+}
+
+/* Name and Source, for a binding that has them. */
+static int add_place(json_object *result, const Binding *binding) {
+        int r;
+
+        if (!binding)
+                return 0;
+        r = json_add_string(result, "Name", binding->name);
+        return r < 0 ? r : json_add_string(result, "Source", binding->source);
+}
+
+static int append_properties(sd_bus_message *call, const Options *options, const Binding *binding) {
+        return binding ? properties_append_binding(call, binding)
+                       : properties_append_options(call, options, NULL);
+}
+
+/*
+ * Asks the daemon about a binding; NULL: that of the options. Fails as connection_ask() does, but
+ * without a sentence when it was said already.
+ */
+static int ask(Client *client, const Binding *binding, json_object **ret, char **ret_sentence) {
+        _cleanup_message_ sd_bus_message *call = NULL, *reply = NULL;
+        Connection *connection = &client->connection;
+        int r;
+
+        r = connection_new_call(connection, NULL, TLOB_BUS_MANAGER_INTERFACE, "Verify", &call);
+        if (r < 0)
+                return r;
+        r = append_properties(call, &client->options, binding);
+        if (r < 0)
+                return connection_complain_arguments(r);
+        r = connection_ask(connection, call, &reply, ret_sentence);
+        if (r < 0)
+                return r;
+        r = bus_json_read(reply, ret);
+        return r < 0 ? connection_complain_reply(r) : 0;
+}
+
+/* What can be set up: a sheet, or an element of the JSON. Takes a reference of result. */
+static int report_good(Verification *verification, const Binding *binding, json_object *result) {
+        Output *output = &verification->client->output;
+        _cleanup_free_ char *title = NULL;
+
+        if (output->json != JSON_OFF)
+                return json_append(verification->results, json_object_get(result));
+
+        title = binding ? sentence_make("%s (%s)", binding->name, binding->source)
+                        : strdup("This binding can be set up");
+        return title ? output_sheet(output, title, fields, result) : -ENOMEM;
+}
+
+/* What cannot. The sentence of a binding from a file begins with its place. */
+static int report_bad(Verification *verification, const Binding *binding, const char *sentence) {
+        _cleanup_json_ json_object *result = NULL;
+        int r;
+
+        verification->bad = true;
+        if (binding)
+                (void) fprintf(stderr, "%s\n", sentence);
+        else
+                warnx("%s", sentence);
+        if (verification->client->output.json == JSON_OFF)
+                return 0;
+
+        result = json_object_new_object();
+        if (!result)
+                return -ENOMEM;
+        r = add_place(result, binding);
+        if (r >= 0)
+                r = json_add_string(result, "error", sentence);
+        return r < 0 ? r : json_append(verification->results, TAKE_PTR(result));
+}
+
+/*
+ * Verifies one binding; NULL: that of the options. That it is bad is noted, and no failure: those
+ * are that the daemon cannot be asked, or that there is no memory.
+ */
+static int verify(Verification *verification, const Binding *binding) {
+        _cleanup_free_ char *reason = NULL, *sentence = NULL;
+        _cleanup_json_ json_object *result = NULL;
+        int r;
+
+        r = ask(verification->client, binding, &result, &reason);
+        if (r == -EREMOTEIO && reason) {
+                sentence =
+                        binding ? sentence_make("%s: %s", binding->source, reason) : strdup(reason);
+                return sentence ? report_bad(verification, binding, sentence) : -ENOMEM;
+        }
+        if (r < 0) {
+                if (reason)
+                        warnx("%s", reason);
+                return r;
+        }
+        r = add_place(result, binding);
+        return r < 0 ? r : report_good(verification, binding, result);
+}
+
+static int verify_from_file(Verification *verification, const Binding *binding) {
+        if (binding->n_errors == 0)
+                return verify(verification, binding);
+        for (size_t i = 0; i < binding->n_errors; i++) {
+                int r;
+
+                r = report_bad(verification, binding, binding->errors[i].text);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int verify_file(Verification *verification, const char *path) {
+        _cleanup_(config_freep) Config *config = NULL;
+        int r;
+
+        r = config_load_file(path, &config);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0) {
+                errno = -r;
+                warn("Failed to read '%s'", path);
+                verification->bad = true;
+                return 0;
+        }
+
+        for (size_t i = 0; i < config->n_messages; i++)
+                (void) fprintf(stderr, "%s\n", config->messages[i].text);
+        if (config->bindings.n == 0) {
+                warnx("There is no binding in '%s'; write a section [Binding NAME]", path);
+                verification->bad = true;
+        }
+        for (size_t i = 0; i < config->bindings.n; i++) {
+                r = verify_from_file(verification, config->bindings.items[i]);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int verify_all(Verification *verification, int argc, char **argv) {
+        Output *output = &verification->client->output;
+        int r = 0;
+
+        if (argc == 0)
+                r = verify(verification, NULL);
+        for (int i = 0; r >= 0 && i < argc; i++)
+                r = verify_file(verification, argv[i]);
+        if (r < 0)
+                return r;
+        return output->json != JSON_OFF ? output_json(output, verification->results) : 0;
+}
+
+ExitStatus verb_verify(Client *client, int argc, char **argv) {
+        _cleanup_(verification_done) Verification verification = { .client = client };
+        const Options *options = &client->options;
+        bool keys = options_has_keys(options);
+        int r;
+
+        if (argc > 0 && (keys || options->unit)) {
+                warnx("'verify' takes either files, or the options of a binding");
+                return STATUS_USAGE;
+        }
+        if (argc == 0 && !keys) {
+                warnx(options->unit ? "'verify' cannot read the files of a unit yet; give the "
+                                      "options of a binding beside --unit="
+                                    : "'verify' needs a file, or the options of a binding");
+                return STATUS_USAGE;
+        }
+
+        verification.results = json_object_new_array();
+        r = verification.results ? verify_all(&verification, argc, argv) : -ENOMEM;
+        if (r < 0)
+                return r == -ENOMEM ? status_of_memory(r) : STATUS_FAILED;
+        return verification.bad ? STATUS_FAILED : STATUS_DONE;
+}
