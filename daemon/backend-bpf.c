@@ -43,6 +43,8 @@ typedef struct BpfBackend {
         Backend backend; /* first */
         struct tlob_bpf *bpf;
         struct ring_buffer *records;
+        bool multi; /* uprobe_multi links are used */
+        DeadlineMode mode;
         TaskTable tasks;
         size_t n_cpus;
         SiteTable start_sites;
@@ -95,11 +97,11 @@ static uint32_t pid_namespace(void) {
         return (uint32_t) st.st_ino;
 }
 
-static uint64_t now_ns(void) {
+static uint64_t now_usec(void) {
         struct timespec ts;
 
         (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (uint64_t) ts.tv_sec * 1000000000U + (uint64_t) ts.tv_nsec;
+        return (uint64_t) ts.tv_sec * 1000000U + (uint64_t) ts.tv_nsec / 1000;
 }
 
 static int set_sizes(struct tlob_bpf *bpf, const BackendConfig *config) {
@@ -115,6 +117,7 @@ static int set_sizes(struct tlob_bpf *bpf, const BackendConfig *config) {
                 { bpf->maps.statistics, config->bindings_max },
                 { bpf->maps.maxima, config->bindings_max },
                 { bpf->maps.tasks, config->tasks_max },
+                { bpf->maps.timers, config->tasks_max },
                 { bpf->maps.free_slots, config->tasks_max },
                 { bpf->maps.slots_by_task, config->tasks_max },
                 { bpf->maps.records, config->ring_buffer_size },
@@ -129,43 +132,99 @@ static int set_sizes(struct tlob_bpf *bpf, const BackendConfig *config) {
         return 0;
 }
 
-static int load_programs(BpfBackend *b, const BackendConfig *config) {
-        bool multi = uprobe_multi_is_supported();
+/*
+ * The programs for a rung of the ladder of deadlines: only those that are needed, since a program
+ * that this kernel does not know would fail them all.
+ */
+static int load_rung(BpfBackend *b, const BackendConfig *config, DeadlineMode mode) {
+        bool arm = mode == DEADLINE_UPROBE;
+        struct tlob_bpf *bpf;
         int r;
 
-        b->bpf = tlob_bpf__open();
-        if (!b->bpf)
+        bpf = tlob_bpf__open();
+        if (!bpf)
                 return -errno;
 
-        b->bpf->rodata->pidns_inum = pid_namespace();
-        b->bpf->data->next_window_id = now_ns() / 1000;
-        (void) bpf_program__set_autoload(b->bpf->progs.start_perf, !multi);
-        (void) bpf_program__set_autoload(b->bpf->progs.stop_perf, !multi);
-        (void) bpf_program__set_autoload(b->bpf->progs.start_multi, multi);
-        (void) bpf_program__set_autoload(b->bpf->progs.stop_multi, multi);
-        if (multi) {
-                uprobe_multi_prepare(b->bpf->progs.start_multi);
-                uprobe_multi_prepare(b->bpf->progs.stop_multi);
+        bpf->rodata->pidns_inum = pid_namespace();
+        bpf->data->next_window_id = now_usec();
+        (void) bpf_program__set_autoload(bpf->progs.start_perf, !b->multi);
+        (void) bpf_program__set_autoload(bpf->progs.stop_perf, !b->multi);
+        (void) bpf_program__set_autoload(bpf->progs.start_multi, b->multi && !arm);
+        (void) bpf_program__set_autoload(bpf->progs.start_multi_arm, b->multi && arm);
+        (void) bpf_program__set_autoload(bpf->progs.stop_multi, b->multi);
+        uprobe_multi_prepare(bpf->progs.start_multi);
+        uprobe_multi_prepare(bpf->progs.start_multi_arm);
+        uprobe_multi_prepare(bpf->progs.stop_multi);
+
+        r = set_sizes(bpf, config);
+        if (r >= 0)
+                r = tlob_bpf__load(bpf);
+        if (r < 0) {
+                tlob_bpf__destroy(bpf);
+                return r;
         }
+        b->bpf = bpf;
+        b->mode = mode;
+        return 0;
+}
 
-        r = set_sizes(b->bpf, config);
+static const struct bpf_program *start_program(const BpfBackend *b) {
+        if (!b->multi)
+                return b->bpf->progs.start_perf;
+        return b->mode == DEADLINE_UPROBE ? b->bpf->progs.start_multi_arm
+                                          : b->bpf->progs.start_multi;
+}
+
+/* Down the ladder: whether a kernel can do it is found by doing it. */
+static int load_programs(BpfBackend *b, const BackendConfig *config) {
+        int r = -EOPNOTSUPP;
+
+        b->multi = uprobe_multi_is_supported();
+        /* Kernels where a uprobe may arm timers have uprobe_multi links. */
+        if (config->deadline_mode == DEADLINE_UPROBE && b->multi)
+                r = load_rung(b, config, DEADLINE_UPROBE);
+        if (r < 0)
+                r = load_rung(b, config, DEADLINE_SWITCH_TICK);
         if (r < 0)
                 return r;
-        r = tlob_bpf__load(b->bpf);
-        if (r < 0)
-                return r;
 
-        r = site_table_init(
-                &b->start_sites, config->bindings_max,
-                bpf_program__fd(multi ? b->bpf->progs.start_multi : b->bpf->progs.start_perf),
-                bpf_map__fd(b->bpf->maps.start_sites), bpf_map__fd(b->bpf->maps.start_scopes),
-                multi);
+        r = site_table_init(&b->start_sites, config->bindings_max,
+                            bpf_program__fd(start_program(b)),
+                            bpf_map__fd(b->bpf->maps.start_sites),
+                            bpf_map__fd(b->bpf->maps.start_scopes), b->multi);
         if (r < 0)
                 return r;
         return site_table_init(
                 &b->stop_sites, config->bindings_max,
-                bpf_program__fd(multi ? b->bpf->progs.stop_multi : b->bpf->progs.stop_perf),
-                bpf_map__fd(b->bpf->maps.stop_sites), bpf_map__fd(b->bpf->maps.stop_scopes), multi);
+                bpf_program__fd(b->multi ? b->bpf->progs.stop_multi : b->bpf->progs.stop_perf),
+                bpf_map__fd(b->bpf->maps.stop_sites), bpf_map__fd(b->bpf->maps.stop_scopes),
+                b->multi);
+}
+
+static int run_program(const struct bpf_program *program, void *context, size_t size) {
+        LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = context, .ctx_size_in = (uint32_t) size);
+
+        return bpf_prog_test_run_opts(bpf_program__fd(program), &opts);
+}
+
+/*
+ * Each timer takes memory that the kernel may not have at once: a batch that got nowhere is tried
+ * again, and what has no timer in the end has its deadlines found by the tick.
+ */
+static int prepare_timers(BpfBackend *b, unsigned tasks_max) {
+        unsigned done = 0, failures = 0;
+
+        while (done < tasks_max && failures < 100) {
+                struct tlob_timers request = { .first = done, .n = tasks_max - done };
+                int r;
+
+                r = run_program(b->bpf->progs.prepare_timers, &request, sizeof(request));
+                if (r < 0)
+                        return r;
+                failures = request.done > 0 ? 0 : failures + 1;
+                done += request.done;
+        }
+        return 0;
 }
 
 /* In a container the depths of cgroups that we see begin at its root, those in the kernel do not. */
@@ -173,7 +232,6 @@ static int find_root_level(BpfBackend *b) {
         _cleanup_close_ int root_fd = -EBADF;
         uint64_t root_id;
         struct tlob_root root = {};
-        LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &root, .ctx_size_in = sizeof(root));
         unsigned level;
         int r;
 
@@ -184,7 +242,7 @@ static int find_root_level(BpfBackend *b) {
         if (r < 0)
                 return r;
         root.cgroup_id = root_id;
-        r = bpf_prog_test_run_opts(bpf_program__fd(b->bpf->progs.find_root_level), &opts);
+        r = run_program(b->bpf->progs.find_root_level, &root, sizeof(root));
         if (r < 0)
                 return r;
         b->root_level = root.found ? root.level : 0;
@@ -278,6 +336,9 @@ static int bpf_backend_set_up(BpfBackend *b, const BackendConfig *config) {
                 return r;
         r = task_table_init(&b->tasks, bpf_map__fd(b->bpf->maps.tasks), config->tasks_max,
                             &b->bpf->bss->slots_end);
+        if (r < 0)
+                return r;
+        r = prepare_timers(b, config->tasks_max);
         if (r < 0)
                 return r;
         r = fill_free_slots(b, config->tasks_max);
@@ -505,7 +566,7 @@ typedef struct Removal {
 } Removal;
 
 /* A window that ended because its binding is being removed: books, and the reports that it owes. */
-static void on_window_removed(Report *report, void *userdata) {
+static void on_window_removed(Report *report, uint64_t claim, void *userdata) {
         Removal *removal = userdata;
         Statistics *final = removal->final;
         BpfBackend *b = removal->b;
@@ -517,13 +578,19 @@ static void on_window_removed(Report *report, void *userdata) {
                 final->max_ns = report->elapsed_ns;
 
         judge(report, removal->entry->budget_ns);
-        if (!report->exceeded)
+        if (!report->exceeded && !TLOB_CLAIM_IS_VIOLATED(claim))
                 return;
 
-        final->counters.violations++;
-        report->id = __atomic_fetch_add(&b->bpf->data->next_window_id, 1, __ATOMIC_RELAXED);
-        report->type = REPORT_VIOLATION;
-        push_pending(b, report, final);
+        if (TLOB_CLAIM_IS_VIOLATED(claim)) {
+                report->id = TLOB_CLAIM_ID(claim);
+                report->budget = (enum tlob_budget) TLOB_CLAIM_BUDGET(claim);
+                report->exceeded |= 1U << report->budget;
+        } else {
+                final->counters.violations++;
+                report->id = __atomic_fetch_add(&b->bpf->data->next_window_id, 1, __ATOMIC_RELAXED);
+                report->type = REPORT_VIOLATION;
+                push_pending(b, report, final);
+        }
         report->type = REPORT_COMPLETION;
         push_pending(b, report, final);
 }
@@ -553,13 +620,23 @@ static int bpf_backend_remove(Backend *backend, uint32_t index, Statistics *ret_
         return r;
 }
 
+static int check_slot(uint32_t slot, void *userdata) {
+        BpfBackend *b = userdata;
+
+        return run_program(b->bpf->progs.check_slot, &slot, sizeof(slot));
+}
+
 static int bpf_backend_set_budget(Backend *backend, uint32_t index,
                                   const uint64_t budget_ns[static TLOB_N_BUDGETS]) {
         BpfBackend *b = BPF(backend);
         Entry *entry = &b->entries[index];
+        int r;
 
         memcpy(entry->budget_ns, budget_ns, sizeof(entry->budget_ns));
-        return entry_write(b, entry);
+        r = entry_write(b, entry);
+        if (r < 0)
+                return r;
+        return task_table_visit(&b->tasks, entry->generation, check_slot, b);
 }
 
 static int bpf_backend_get_fd(Backend *backend) {
@@ -613,16 +690,17 @@ static int bpf_backend_reset_statistics(Backend *backend, uint32_t index) {
 }
 
 static const char *const *bpf_backend_limitations(Backend *backend) {
-        static const char *const limitations[] = {
-                "A violation is found when its window ends, not when its budget runs out",
+        static const char *const tick[] = {
+                "The deadline of a task that never leaves its CPU is found up to one scheduler tick late",
                 NULL,
         };
+        static const char *const none[] = { NULL };
 
-        return limitations;
+        return BPF(backend)->mode == DEADLINE_UPROBE ? none : tick;
 }
 
 static const char *bpf_backend_deadline_mode(Backend *backend) {
-        return "stop";
+        return BPF(backend)->mode == DEADLINE_UPROBE ? "uprobe" : "switch-tick";
 }
 
 const BackendOps backend_bpf_ops = {

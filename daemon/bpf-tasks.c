@@ -35,14 +35,33 @@ static size_t task_table_end_slot(const TaskTable *table) {
         return end < table->n ? end : table->n;
 }
 
+static unsigned task_count(const struct tlob_task *task, uint64_t generation) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < TLOB_WINDOWS_MAX; i++)
+                n += __atomic_load_n(&task->windows[i].generation, __ATOMIC_RELAXED) == generation;
+        return n;
+}
+
 uint64_t task_table_count(const TaskTable *table, uint64_t generation) {
         uint64_t n = 0;
 
         for (size_t i = 0; i < task_table_end_slot(table); i++)
-                for (size_t j = 0; j < TLOB_WINDOWS_MAX; j++)
-                        n += __atomic_load_n(&table->tasks[i].windows[j].generation,
-                                             __ATOMIC_RELAXED) == generation;
+                n += task_count(&table->tasks[i], generation);
         return n;
+}
+
+int task_table_visit(const TaskTable *table, uint64_t generation, TaskTableVisitor visitor,
+                     void *userdata) {
+        for (size_t i = 0; i < task_table_end_slot(table); i++) {
+                int r = task_count(&table->tasks[i], generation) > 0
+                                ? visitor((uint32_t) i, userdata)
+                                : 0;
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 static uint64_t now_ns(void) {
@@ -96,7 +115,7 @@ void task_table_end(TaskTable *table, uint64_t generation, TaskTableHandler hand
         for (size_t i = 0; i < task_table_end_slot(table); i++)
                 for (size_t j = 0; j < TLOB_WINDOWS_MAX; j++) {
                         struct tlob_window *w = &table->tasks[i].windows[j];
-                        unsigned long long expected = generation;
+                        unsigned long long expected = generation, claim;
                         Report report;
 
                         if (!__atomic_compare_exchange_n(&w->generation, &expected,
@@ -104,7 +123,8 @@ void task_table_end(TaskTable *table, uint64_t generation, TaskTableHandler hand
                                                          __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
                                 continue;
                         window_read(&table->tasks[i], w, &report);
+                        claim = __atomic_exchange_n(&w->claim, TLOB_CLAIM_CLOSED, __ATOMIC_ACQ_REL);
                         __atomic_store_n(&w->generation, 0, __ATOMIC_RELEASE);
-                        handler(&report, userdata);
+                        handler(&report, claim, userdata);
                 }
 }

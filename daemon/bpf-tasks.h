@@ -25,11 +25,20 @@ void task_table_done(TaskTable *table);
 /* How many windows of the binding of that generation are open. */
 uint64_t task_table_count(const TaskTable *table, uint64_t generation);
 
-/* Report: times, task and state are filled in, of a window that was just ended as "removed". */
-typedef void (*TaskTableHandler)(Report *report, void *userdata);
+/*
+ * Report: times, task and state are filled in, of a window that was just ended as "removed". claim:
+ * whether its violation has been reported, and with which number.
+ */
+typedef void (*TaskTableHandler)(Report *report, uint64_t claim, void *userdata);
 
 /* Ends those windows, each once: the programs may be ending the same ones. */
 void task_table_end(TaskTable *table, uint64_t generation, TaskTableHandler handler,
                     void *userdata);
+
+/* Calls the visitor for each slot with such a window, until it fails. Returns 0 or its error. */
+typedef int (*TaskTableVisitor)(uint32_t slot, void *userdata);
+
+int task_table_visit(const TaskTable *table, uint64_t generation, TaskTableVisitor visitor,
+                     void *userdata);
 
 #endif

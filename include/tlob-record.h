@@ -131,19 +131,37 @@ struct tlob_statistics {
 /* The generation of a window that the daemon is just ending. */
 #define TLOB_GENERATION_BUSY (~0ULL)
 
+/*
+ * Whoever reports a violation (a timer, a tick, the stop, the daemon) swaps the claim of the window
+ * from "open" to "violated", and one of them wins. It holds the number of the window from then on,
+ * and the budget that was broken.
+ */
+#define TLOB_CLAIM_CLOSED               0ULL
+#define TLOB_CLAIM_OPEN(start_ns)       ((__u64) (start_ns) << 1)
+#define TLOB_CLAIM_VIOLATED(id, budget) ((__u64) (id) << 3 | (__u64) (budget) << 1 | 1)
+#define TLOB_CLAIM_IS_VIOLATED(claim)   ((claim) &1)
+#define TLOB_CLAIM_ID(claim)            ((claim) >> 3)
+#define TLOB_CLAIM_BUDGET(claim)        ((claim) >> 1 & 3)
+
 struct tlob_window {
         __u64 generation; /* of its binding; 0: this place is free */
+        __u64 claim;
         __u64 start_ns;
         __u64 base_ns[TLOB_N_STATES]; /* the task's totals at the start */
         __u64 stack_pointer;
-        __u64 id; /* 0 until it is in violation */
         __u32 binding;
-        __u32 exceeded; /* as in the record */
+        __u32 reserved;
 };
+
+#define TLOB_NEVER (~0ULL)
 
 /*
  * A task that has, or had, a window. The scheduler hooks add to the totals, whatever the number of
  * windows; a window is the difference of the totals between its start and its end.
+ *
+ * next_*: when the first budget runs out: the moment for the total budgets, and for each state the
+ * total at which the first budget of that state is used up. They may be too early (windows have
+ * ended meanwhile), and never too late.
  */
 struct tlob_task {
         __u64 task;     /* address of its task_struct; 0: this slot is free */
@@ -154,7 +172,18 @@ struct tlob_task {
         __u32 tid;
         __u32 pid;
         __u32 reserved;
+        __u64 n_opens; /* windows ever opened in this slot */
+        __u64 next_ns;
+        __u64 next_total_ns[TLOB_N_STATES];
+        __u64 timer_ns; /* when the timer of the slot fires; 0: it is not armed */
         struct tlob_window windows[TLOB_WINDOWS_MAX];
+};
+
+/* In and out of the program that sets up the timers of slots. */
+struct tlob_timers {
+        __u32 first;
+        __u32 n;
+        __u32 done; /* how many it could set up, from the first on */
 };
 
 #endif

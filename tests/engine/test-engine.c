@@ -7,6 +7,8 @@
  * a window is at least as long as what the victim measured inside it.
  */
 
+#include <poll.h>
+#include <sched.h>
 #include <sys/wait.h>
 
 #include "engine.h"
@@ -324,6 +326,113 @@ static void test_slots_are_given_back(void **state) {
         assert_int_equal(engine_statistics(engine, a).counters.over_limit, 0);
 }
 
+/* The report of a window that never ends, while it is open. */
+static const Report *wait_for_violation(Engine *engine, Victim *victim, uint32_t index,
+                                        const char *words) {
+        struct pollfd fd = { .fd = engine->backend->ops->get_fd(engine->backend),
+                             .events = POLLIN };
+
+        victim_start(victim, words);
+        while (engine_count(engine, REPORT_VIOLATION, index) == 0) {
+                if (poll(&fd, 1, 10000) <= 0)
+                        fail_msg("No violation was reported within 10 s.");
+                engine_collect(engine);
+        }
+        return engine_report(engine, REPORT_VIOLATION, index, 0);
+}
+
+static void check_deadline(const Report *report, uint64_t budget_ns, enum tlob_state state) {
+        uint64_t spent_ns =
+                report->budget == TLOB_BUDGET_TOTAL ? report->elapsed_ns : report->spent_ns[state];
+
+        assert_int_equal(report->state, state);
+        assert_int_equal(report->late_ns, spent_ns - budget_ns);
+        print_message("late by %llu ns\n", (unsigned long long) report->late_ns);
+}
+
+static void test_deadline_of_a_sleeper(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t a = engine_add(engine, FUNCTION("a", "20ms"), NULL);
+
+        check_deadline(wait_for_violation(engine, &victim, a, "a( sleep:1000000000000 )"), 20000000,
+                       TLOB_SLEEPING);
+        assert_int_equal(engine_statistics(engine, a).open, 1);
+        assert_int_equal(engine_statistics(engine, a).counters.violations, 1);
+
+        /* Its end is told too, and no second violation. */
+        victim_done(&victim);
+        engine_collect(engine);
+        assert_int_equal(engine_count(engine, REPORT_VIOLATION, a), 1);
+        assert_int_equal(engine_report(engine, REPORT_COMPLETION, a, 0)->end, TLOB_END_EXIT);
+        assert_int_equal(engine_report(engine, REPORT_COMPLETION, a, 0)->id,
+                         engine_report(engine, REPORT_VIOLATION, a, 0)->id);
+}
+
+static void test_deadline_of_a_runner(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t a = engine_add(engine, FUNCTION("a", "20ms"), NULL);
+        const Report *report;
+
+        report = wait_for_violation(engine, &victim, a, "a( spin:1000000000000 )");
+        assert_int_equal(report->late_ns, report->elapsed_ns - 20000000);
+        print_message("late by %llu ns\n", (unsigned long long) report->late_ns);
+        victim_done(&victim);
+        engine_collect(engine);
+        assert_int_equal(engine_count(engine, REPORT_VIOLATION, a), 1);
+}
+
+/* It is runnable all the time, and gets no CPU: the other one has the better policy. */
+static void test_deadline_of_a_waiter(void **state) {
+        _cleanup_(victim_done) Victim victim = {}, other = {};
+        Engine *engine = *state;
+        uint32_t a = engine_add(engine, FUNCTION("a", "20ms"), NULL);
+        const struct sched_param parameter = { .sched_priority = 1 };
+
+        victim_start(&other, "pin:0 say:ready sleep:5000000 spin:60000000");
+        victim_expect(&other, "ready");
+        if (sched_setscheduler(other.pid, SCHED_FIFO, &parameter) < 0)
+                fail_msg("SCHED_FIFO is not allowed here.");
+        victim_continue(&other);
+        check_deadline(wait_for_violation(engine, &victim, a, "pin:0 a( spin:1000000000000 )"),
+                       20000000, TLOB_WAITING);
+}
+
+static void test_deadline_of_a_state(void **state) {
+        static const char *const sleeping[] = {
+                "Executable",        "%v",   "Function", "victim_a", "BudgetSec", "1min",
+                "SleepingBudgetSec", "20ms", NULL,
+        };
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t a = engine_add(engine, sleeping, NULL);
+        const Report *report;
+
+        report = wait_for_violation(
+                engine, &victim, a,
+                "a( spin:30000000 sleep:5000000 spin:10000000 sleep:1000000000000 )");
+        assert_int_equal(report->budget, TLOB_BUDGET_SLEEPING);
+        check_deadline(report, 20000000, TLOB_SLEEPING);
+}
+
+/* The budget is made smaller while the task sleeps and nothing else happens. */
+static void test_deadline_of_a_smaller_budget(void **state) {
+        const uint64_t budget_ns[] = { 20000000, BUDGET_NONE, BUDGET_NONE, BUDGET_NONE };
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t a = engine_add(engine, FUNCTION("a", "1h"), NULL);
+        struct pollfd fd = { .fd = engine->backend->ops->get_fd(engine->backend),
+                             .events = POLLIN };
+
+        victim_start(&victim, "a( say:inside )");
+        victim_expect(&victim, "inside");
+        assert_int_equal(engine->backend->ops->set_budget(engine->backend, a, budget_ns), 0);
+        assert_int_equal(poll(&fd, 1, 10000), 1);
+        engine_collect(engine);
+        assert_int_equal(engine_report(engine, REPORT_VIOLATION, a, 0)->state, TLOB_SLEEPING);
+}
+
 /* Nobody reads while more is reported than the buffer holds. */
 static void test_flood_is_counted(void **state) {
         _cleanup_(victim_done) Victim victim = {};
@@ -429,6 +538,11 @@ int main(void) {
                 TEST(test_budget_changes_for_open_windows),
                 TEST(test_more_windows_than_a_task_has_room_for),
                 TEST(test_slots_are_given_back),
+                TEST(test_deadline_of_a_sleeper),
+                TEST(test_deadline_of_a_runner),
+                TEST(test_deadline_of_a_waiter),
+                TEST(test_deadline_of_a_state),
+                TEST(test_deadline_of_a_smaller_budget),
                 TEST(test_flood_is_counted),
                 TEST(test_reset_keeps_the_books),
                 TEST(test_an_index_is_used_again),

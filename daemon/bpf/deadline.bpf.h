@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef DEADLINE_BPF_H
+#define DEADLINE_BPF_H
+
+#include "window.bpf.h"
+
+/*
+ * Deadlines: finding out that a budget has run out while the window is still open.
+ *
+ * Each task knows when the first of its budgets runs out, whatever their number (next_ns,
+ * next_total_ns). Its timer is armed lazily: one that fires no later than that is left as it is, and
+ * when it fires too early, it looks at the windows, corrects what the task knows, and is armed for
+ * the rest. So a million short windows do not arm a million timers.
+ *
+ * What the task knows may be too early, never too late. A start lowers it, on the task's own CPU,
+ * while a timer that corrects it may be running on another: the start counts itself (n_opens) before
+ * it looks at what is there, and the timer looks at the count after it has written.
+ */
+
+static __always_inline void lower(__u64 *value, __u64 to)
+{
+	__u64 old = READ_ONCE(*value), seen;
+	int i;
+
+	for (i = 0; i < 8 && to < old; i++) {
+		seen = __sync_val_compare_and_swap(value, old, to);
+		if (seen == old)
+			return;
+		old = seen;
+	}
+}
+
+/* When a budget is used up that began at base; never, if there is no such budget. */
+static __always_inline __u64 runs_out(__u64 base, __u64 budget_ns)
+{
+	return budget_ns == TLOB_NEVER ? TLOB_NEVER : base + budget_ns;
+}
+
+struct next {
+	__u64 ns;
+	__u64 total_ns[TLOB_N_STATES];
+};
+
+static __always_inline void next_read(struct next *next, const struct tlob_task *t)
+{
+	next->ns = READ_ONCE(t->next_ns);
+	next->total_ns[TLOB_RUNNING] = READ_ONCE(t->next_total_ns[TLOB_RUNNING]);
+	next->total_ns[TLOB_WAITING] = READ_ONCE(t->next_total_ns[TLOB_WAITING]);
+	next->total_ns[TLOB_SLEEPING] = READ_ONCE(t->next_total_ns[TLOB_SLEEPING]);
+}
+
+static __always_inline __u64 minimum(__u64 a, __u64 b)
+{
+	return a < b ? a : b;
+}
+
+static __always_inline void next_add(struct next *next, const struct tlob_window *w,
+				     const struct tlob_binding *b)
+{
+	next->ns = minimum(next->ns, runs_out(w->start_ns, b->budget_ns[TLOB_BUDGET_TOTAL]));
+	next->total_ns[TLOB_RUNNING] =
+		minimum(next->total_ns[TLOB_RUNNING],
+			runs_out(w->base_ns[TLOB_RUNNING], b->budget_ns[TLOB_BUDGET_RUNNING]));
+	next->total_ns[TLOB_WAITING] =
+		minimum(next->total_ns[TLOB_WAITING],
+			runs_out(w->base_ns[TLOB_WAITING], b->budget_ns[TLOB_BUDGET_WAITING]));
+	next->total_ns[TLOB_SLEEPING] =
+		minimum(next->total_ns[TLOB_SLEEPING],
+			runs_out(w->base_ns[TLOB_SLEEPING], b->budget_ns[TLOB_BUDGET_SLEEPING]));
+}
+
+static __always_inline void next_lower(struct tlob_task *t, const struct next *next)
+{
+	lower(&t->next_ns, next->ns);
+	lower(&t->next_total_ns[TLOB_RUNNING], next->total_ns[TLOB_RUNNING]);
+	lower(&t->next_total_ns[TLOB_WAITING], next->total_ns[TLOB_WAITING]);
+	lower(&t->next_total_ns[TLOB_SLEEPING], next->total_ns[TLOB_SLEEPING]);
+}
+
+/* From what was read before to what is true now, unless a start has lowered it meanwhile. */
+static __always_inline void next_correct(struct tlob_task *t, const struct next *from,
+					 const struct next *to)
+{
+	__sync_val_compare_and_swap(&t->next_ns, from->ns, to->ns);
+	__sync_val_compare_and_swap(&t->next_total_ns[TLOB_RUNNING], from->total_ns[TLOB_RUNNING],
+				    to->total_ns[TLOB_RUNNING]);
+	__sync_val_compare_and_swap(&t->next_total_ns[TLOB_WAITING], from->total_ns[TLOB_WAITING],
+				    to->total_ns[TLOB_WAITING]);
+	__sync_val_compare_and_swap(&t->next_total_ns[TLOB_SLEEPING], from->total_ns[TLOB_SLEEPING],
+				    to->total_ns[TLOB_SLEEPING]);
+}
+
+/* When the first budget runs out, if the task stays in the state that it is in. */
+static __always_inline __u64 task_deadline(const struct tlob_task *t)
+{
+	__u64 deadline = READ_ONCE(t->next_ns), limit, total;
+	__u32 state = READ_ONCE(t->state);
+
+	if (state >= TLOB_N_STATES)
+		return deadline;
+
+	limit = READ_ONCE(t->next_total_ns[state]);
+	if (limit == TLOB_NEVER)
+		return deadline;
+	total = READ_ONCE(t->total_ns[state]);
+	return minimum(deadline, READ_ONCE(t->last_ns) + (limit > total ? limit - total : 0));
+}
+
+/* One window of a task: reports it if a budget of it has run out, else adds it to *next. */
+static __always_inline void window_check(struct tlob_task *t, struct tlob_window *place,
+					 const struct snapshot *at, __u32 state, struct next *next)
+{
+	struct tlob_statistics *stats;
+	struct tlob_window w = {};
+	struct tlob_binding *b;
+	struct verdict v;
+	__u64 claim;
+
+	claim = READ_ONCE(place->claim);
+	ordered();
+	w.generation = READ_ONCE(place->generation);
+	if (!w.generation || w.generation == TLOB_GENERATION_BUSY || TLOB_CLAIM_IS_VIOLATED(claim))
+		return;
+	w.start_ns = READ_ONCE(place->start_ns);
+	w.base_ns[TLOB_RUNNING] = READ_ONCE(place->base_ns[TLOB_RUNNING]);
+	w.base_ns[TLOB_WAITING] = READ_ONCE(place->base_ns[TLOB_WAITING]);
+	w.base_ns[TLOB_SLEEPING] = READ_ONCE(place->base_ns[TLOB_SLEEPING]);
+	w.binding = READ_ONCE(place->binding);
+	/* Another window by now: it has counted itself, and will be looked at again. */
+	if (claim != TLOB_CLAIM_OPEN(w.start_ns))
+		return;
+
+	b = bpf_map_lookup_elem(&bindings, &w.binding);
+	stats = bpf_map_lookup_elem(&statistics, &w.binding);
+	if (!b || !stats || READ_ONCE(b->generation) != w.generation)
+		return;
+
+	/* A window that began after the look at the clock has not run over. */
+	if (at->now >= w.start_ns) {
+		judge(&v, b, &w, at);
+		if (v.exceeded) {
+			window_violate(stats, t, &w, &place->claim, &v, at, state);
+			return;
+		}
+	}
+	next_add(next, &w, b);
+}
+
+/*
+ * Looks at all windows of the task in that slot. Returns whether that has to be done again soon.
+ * Global, so that the verifier looks at it once.
+ */
+__noinline int task_check(__u32 slot)
+{
+	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
+	struct next before, next = { TLOB_NEVER, { TLOB_NEVER, TLOB_NEVER, TLOB_NEVER } };
+	struct snapshot at;
+	__u64 n_opens;
+	__u32 state, i;
+
+	if (!t || !READ_ONCE(t->task))
+		return 0;
+
+	n_opens = READ_ONCE(t->n_opens);
+	ordered();
+	next_read(&before, t);
+	if (!task_snapshot_remote(t, &at, &state))
+		return 1;
+
+	for (i = 0; i < TLOB_WINDOWS_MAX; i++)
+		window_check(t, &t->windows[i], &at, state, &next);
+
+	next_correct(t, &before, &next);
+	if (READ_ONCE(t->n_opens) == n_opens)
+		return 0;
+	next_lower(t, &before);
+	return 1;
+}
+
+#define AGAIN_NS 10000
+
+/* Sees to it that the timer of the slot fires at deadline, or before. */
+static __always_inline void timer_arm(struct tlob_task *t, __u32 slot, __u64 deadline, __u64 now)
+{
+	__u64 pending = READ_ONCE(t->timer_ns);
+	struct slot_timer *timer;
+
+	if (deadline == TLOB_NEVER || (pending && pending <= deadline))
+		return;
+	timer = bpf_map_lookup_elem(&timers, &slot);
+	if (!timer)
+		return;
+
+	WRITE_ONCE(t->timer_ns, deadline);
+	/* A budget is broken when it is passed, not when it is reached. */
+	if (bpf_timer_start(&timer->timer, deadline > now ? deadline - now + 1 : 1, 0)) {
+		WRITE_ONCE(t->timer_ns, 0);
+		count(n_timer_failures);
+	}
+}
+
+static int on_timer(void *map, __u32 *key, struct slot_timer *timer)
+{
+	__u32 slot = *key;
+	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
+	bool again;
+	__u64 now;
+
+	if (!t)
+		return 0;
+
+	/* Whoever looks from here on finds no timer and arms it, or is seen below. */
+	__sync_lock_test_and_set(&t->timer_ns, 0);
+	again = task_check(slot);
+	now = bpf_ktime_get_ns();
+	timer_arm(t, slot, again ? now + AGAIN_NS : task_deadline(t), now);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef MAPS_BPF_H
+#define MAPS_BPF_H
+
+#include "kernel.bpf.h"
+
+/*
+ * What the programs know: constants that the daemon sets before loading, memory that it reads, and
+ * the maps, whose sizes it sets. The layout of the values is in tlob-record.h.
+ */
+
+/* Set before loading: the pid namespace of the daemon, 0 for the machine's first one. */
+const volatile __u32 pidns_inum = 0;
+
+/* Windows get their number when they are in violation; the daemon sets the first. */
+__u64 next_window_id = 1;
+
+/* Records for which the ring buffer had no room, of all bindings. */
+__u64 n_lost = 0;
+
+/* Timers that could not be armed: those deadlines are found by the tick, or at the stop. */
+__u64 n_timer_failures = 0;
+
+/* No slot from here on was ever in use. */
+__u32 slots_end = 0;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tlob_site);
+} start_sites SEC(".maps"), stop_sites SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct tlob_scope_key);
+	__type(value, struct tlob_scope);
+} start_scopes SEC(".maps"), stop_scopes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tlob_binding);
+} bindings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tlob_statistics);
+} statistics SEC(".maps");
+
+/* Apart from the counters, because it is the one figure that cannot be reset by subtraction. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} maxima SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tlob_task);
+} tasks SEC(".maps");
+
+/* A stack, so that the slots in use stay close together. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(max_entries, 1);
+	__type(value, __u32);
+} free_slots SEC(".maps");
+
+/* From a task to its slot: quick, but see task_slot(). */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, __u32);
+} slots SEC(".maps");
+
+/* The same, by the address of the task_struct. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, __u32);
+} slots_by_task SEC(".maps");
+
+/*
+ * One for each slot. In a map of their own: before Linux 7.0 a uprobe program may not even look into
+ * a map with timers. The daemon sets them up (prepare_timers), because that can fail for want of
+ * memory.
+ */
+struct slot_timer {
+	struct bpf_timer timer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct slot_timer);
+} timers SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} records SEC(".maps");
+
+#endif

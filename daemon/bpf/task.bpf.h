@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef TASK_BPF_H
+#define TASK_BPF_H
+
+#include "maps.bpf.h"
+
+/*
+ * Tasks: from a task_struct to its slot, the totals of its three states, and looking at them while
+ * they change. Nothing here knows of windows.
+ */
+
+/* The totals of a task at one moment. */
+struct snapshot {
+	__u64 now;
+	__u64 total_ns[TLOB_N_STATES];
+};
+
+#define NO_SLOT		 (~0U)
+#define PIDNS_LEVELS_MAX 32 /* MAX_PID_NS_LEVEL */
+
+/*
+ * The slot of a task, or NO_SLOT. Before Linux 6.2 a look into task storage fails while another
+ * program on this CPU is inside one, which on a preemptible kernel can last: then the hash tells.
+ */
+static __always_inline __u32 task_slot(struct task_struct *task)
+{
+	__u64 key = (__u64)task;
+	__u32 *slot;
+
+	if (!task->bpf_storage)
+		return NO_SLOT;
+
+	slot = bpf_task_storage_get(&slots, task, NULL, 0);
+	if (!slot)
+		slot = bpf_map_lookup_elem(&slots_by_task, &key);
+
+	return slot ? *slot : NO_SLOT;
+}
+
+static __always_inline struct tlob_task *task_at(__u32 slot, struct task_struct *task)
+{
+	struct tlob_task *t;
+
+	if (slot == NO_SLOT)
+		return NULL;
+
+	t = bpf_map_lookup_elem(&tasks, &slot);
+	return t && t->task == (__u64)task ? t : NULL;
+}
+
+static __always_inline struct tlob_task *task_find(struct task_struct *task)
+{
+	return task_at(task_slot(task), task);
+}
+
+/* The id of a task as the daemon sees it, 0 if it cannot. */
+static __noinline __u32 pid_in_namespace(struct task_struct *task)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	unsigned int i, level = BPF_CORE_READ(pid, level);
+	void *upid = __builtin_preserve_access_index(&pid->numbers[0]);
+
+	for (i = 0; i < PIDNS_LEVELS_MAX && i <= level; i++) {
+		struct upid *u = upid + i * bpf_core_type_size(struct upid);
+
+		if (BPF_CORE_READ(u, ns, ns.inum) == pidns_inum)
+			return BPF_CORE_READ(u, nr);
+	}
+	return 0;
+}
+
+static __always_inline void slots_grow(__u32 slot)
+{
+	__u32 old = READ_ONCE(slots_end);
+	int i;
+
+	for (i = 0; i < 8 && old <= slot; i++)
+		old = __sync_val_compare_and_swap(&slots_end, old, slot + 1);
+}
+
+static __always_inline void task_forget_deadlines(struct tlob_task *t)
+{
+	WRITE_ONCE(t->next_ns, TLOB_NEVER);
+	WRITE_ONCE(t->next_total_ns[TLOB_RUNNING], TLOB_NEVER);
+	WRITE_ONCE(t->next_total_ns[TLOB_WAITING], TLOB_NEVER);
+	WRITE_ONCE(t->next_total_ns[TLOB_SLEEPING], TLOB_NEVER);
+}
+
+/* Gives the current task a slot. The hooks see it from the moment that it is in the storage. */
+static __noinline __u32 task_new(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 key = (__u64)task;
+	struct tlob_task *t;
+	__u32 slot;
+
+	if (bpf_map_pop_elem(&free_slots, &slot))
+		return NO_SLOT;
+	t = bpf_map_lookup_elem(&tasks, &slot);
+	if (!t)
+		return NO_SLOT;
+
+	slots_grow(slot);
+
+	t->task = key;
+	t->tid = pidns_inum ? pid_in_namespace(task) : task->pid;
+	t->pid = pidns_inum ? pid_in_namespace(task->group_leader) : task->tgid;
+	t->state = TLOB_RUNNING;
+	t->last_ns = bpf_ktime_get_ns();
+	task_forget_deadlines(t);
+
+	if (bpf_map_update_elem(&slots_by_task, &key, &slot, BPF_ANY))
+		goto fail;
+	if (!bpf_task_storage_get(&slots, task, &slot, BPF_LOCAL_STORAGE_GET_F_CREATE))
+		goto fail_hash;
+	return slot;
+
+fail_hash:
+	bpf_map_delete_elem(&slots_by_task, &key);
+fail:
+	t->task = 0;
+	bpf_map_push_elem(&free_slots, &slot, 0);
+	return NO_SLOT;
+}
+
+/* Takes the slot of the current task away; its windows must have ended. */
+static __always_inline void task_free(struct task_struct *task, struct tlob_task *t, __u32 slot)
+{
+	__u64 key = (__u64)task;
+
+	WRITE_ONCE(t->task, 0);
+	bpf_map_delete_elem(&slots_by_task, &key);
+	bpf_task_storage_delete(&slots, task);
+	bpf_map_push_elem(&free_slots, &slot, 0);
+}
+
+/* Credits the time since the last change to the state that ends, and enters the next one. */
+static __always_inline void task_account(struct tlob_task *t, __u32 next, __u64 now)
+{
+	__u32 state = t->state;
+
+	if (state >= TLOB_N_STATES)
+		return;
+
+	WRITE_ONCE(t->sequence, t->sequence + 1);
+	ordered();
+	/* The clock may step back between CPUs. */
+	if (now > t->last_ns) {
+		t->total_ns[state] += now - t->last_ns;
+		t->last_ns = now;
+	}
+	t->state = next;
+	ordered();
+	WRITE_ONCE(t->sequence, t->sequence + 1);
+}
+
+/* For the current task: repeated when a hook came in between, so as good as atomic. */
+static __always_inline void task_snapshot(struct tlob_task *t, struct snapshot *ret)
+{
+	__u64 sequence, last;
+	int i;
+
+	for (i = 0; i < 16; i++) {
+		sequence = READ_ONCE(t->sequence);
+		ret->now = bpf_ktime_get_ns();
+		last = READ_ONCE(t->last_ns);
+		if (ret->now < last)
+			ret->now = last;
+		ret->total_ns[TLOB_RUNNING] =
+			READ_ONCE(t->total_ns[TLOB_RUNNING]) + ret->now - last;
+		ret->total_ns[TLOB_WAITING] = READ_ONCE(t->total_ns[TLOB_WAITING]);
+		ret->total_ns[TLOB_SLEEPING] = READ_ONCE(t->total_ns[TLOB_SLEEPING]);
+		if (READ_ONCE(t->sequence) == sequence)
+			return;
+	}
+}
+
+/*
+ * For any task, from anywhere. Fails when hooks change the totals all the time that it looks.
+ */
+static __always_inline bool task_snapshot_remote(struct tlob_task *t, struct snapshot *ret,
+						 __u32 *ret_state)
+{
+	__u64 sequence, last, past;
+	__u32 state;
+	int i;
+
+	for (i = 0; i < 16; i++) {
+		sequence = READ_ONCE(t->sequence);
+		ordered();
+		ret->now = bpf_ktime_get_ns();
+		last = READ_ONCE(t->last_ns);
+		state = READ_ONCE(t->state);
+		ret->total_ns[TLOB_RUNNING] = READ_ONCE(t->total_ns[TLOB_RUNNING]);
+		ret->total_ns[TLOB_WAITING] = READ_ONCE(t->total_ns[TLOB_WAITING]);
+		ret->total_ns[TLOB_SLEEPING] = READ_ONCE(t->total_ns[TLOB_SLEEPING]);
+		ordered();
+		if ((sequence & 1) || READ_ONCE(t->sequence) != sequence)
+			continue;
+
+		past = ret->now > last ? ret->now - last : 0;
+		ret->now = last + past;
+		if (state == TLOB_RUNNING)
+			ret->total_ns[TLOB_RUNNING] += past;
+		else if (state == TLOB_WAITING)
+			ret->total_ns[TLOB_WAITING] += past;
+		else
+			ret->total_ns[TLOB_SLEEPING] += past;
+		*ret_state = state;
+		return true;
+	}
+	return false;
+}
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef WINDOW_BPF_H
+#define WINDOW_BPF_H
+
+#include "task.bpf.h"
+
+/*
+ * Windows: opened and ended by the task that they belong to, judged by whoever looks, and reported
+ * once. The books are kept here.
+ */
+
+#define count(field) __sync_fetch_and_add(&(field), 1)
+
+/* What is known of a window at one moment. */
+struct verdict {
+	__u64 elapsed_ns;
+	__u64 spent_ns[TLOB_N_STATES];
+	__u64 late_ns;
+	__u32 budget;
+	__u32 exceeded;
+};
+
+static __always_inline void judge_one(struct verdict *v, const struct tlob_binding *b,
+				      enum tlob_budget budget, __u64 value)
+{
+	if (value <= b->budget_ns[budget])
+		return;
+	if (!v->exceeded) {
+		v->budget = budget;
+		v->late_ns = value - b->budget_ns[budget];
+	}
+	v->exceeded |= 1 << budget;
+}
+
+/* Compares a window with its budgets. The first one broken, in their order, is the one named. */
+static __always_inline void judge(struct verdict *v, const struct tlob_binding *b,
+				  const struct tlob_window *w, const struct snapshot *at)
+{
+	v->elapsed_ns = at->now - w->start_ns;
+	v->spent_ns[TLOB_RUNNING] = at->total_ns[TLOB_RUNNING] - w->base_ns[TLOB_RUNNING];
+	v->spent_ns[TLOB_WAITING] = at->total_ns[TLOB_WAITING] - w->base_ns[TLOB_WAITING];
+	v->spent_ns[TLOB_SLEEPING] = at->total_ns[TLOB_SLEEPING] - w->base_ns[TLOB_SLEEPING];
+	v->exceeded = 0;
+	v->budget = TLOB_BUDGET_TOTAL;
+	v->late_ns = 0;
+	judge_one(v, b, TLOB_BUDGET_TOTAL, v->elapsed_ns);
+	judge_one(v, b, TLOB_BUDGET_RUNNING, v->spent_ns[TLOB_RUNNING]);
+	judge_one(v, b, TLOB_BUDGET_WAITING, v->spent_ns[TLOB_WAITING]);
+	judge_one(v, b, TLOB_BUDGET_SLEEPING, v->spent_ns[TLOB_SLEEPING]);
+}
+
+/*
+ * A record with everything but type, id and end; NULL if there is no room. The task need not be the
+ * current one.
+ */
+static __always_inline struct tlob_record *record_reserve(struct tlob_statistics *stats,
+							  const struct tlob_task *t,
+							  const struct tlob_window *w,
+							  const struct verdict *v,
+							  const struct snapshot *at, __u32 state)
+{
+	struct task_struct *task = (struct task_struct *)t->task;
+	struct tlob_record *r;
+
+	r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
+	if (!r)
+		return NULL;
+
+	r->binding = w->binding;
+	r->binding_generation = w->generation;
+	r->time_ns = at->now;
+	r->elapsed_ns = v->elapsed_ns;
+	r->spent_ns[TLOB_RUNNING] = v->spent_ns[TLOB_RUNNING];
+	r->spent_ns[TLOB_WAITING] = v->spent_ns[TLOB_WAITING];
+	r->spent_ns[TLOB_SLEEPING] = v->spent_ns[TLOB_SLEEPING];
+	r->late_ns = v->late_ns;
+	r->budget = v->budget;
+	r->exceeded = v->exceeded;
+	r->state = state;
+	r->tid = t->tid;
+	r->pid = t->pid;
+	r->cgroup_id = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
+	BPF_CORE_READ_INTO(&r->comm, task, comm);
+	return r;
+}
+
+static __always_inline void count_lost(struct tlob_statistics *stats)
+{
+	count(stats->lost);
+	count(n_lost);
+}
+
+/*
+ * Reports the violation of an open window, of which w is a copy and claim the place: whoever swaps
+ * the claim has found it. The record is reserved before that, so that it comes before the one of the
+ * window's completion. Returns the claim as it is then.
+ */
+static __always_inline __u64 window_violate(struct tlob_statistics *stats,
+					    const struct tlob_task *t, const struct tlob_window *w,
+					    __u64 *claim, const struct verdict *v,
+					    const struct snapshot *at, __u32 state)
+{
+	__u64 open = TLOB_CLAIM_OPEN(w->start_ns);
+	__u64 id = __sync_fetch_and_add(&next_window_id, 1);
+	__u64 violated = TLOB_CLAIM_VIOLATED(id, v->budget);
+	struct tlob_record *r;
+	__u64 seen;
+
+	r = record_reserve(stats, t, w, v, at, state);
+	seen = __sync_val_compare_and_swap(claim, open, violated);
+	if (seen == open) {
+		count(stats->violations);
+		if (!r)
+			count_lost(stats);
+	}
+	if (r) {
+		r->type = TLOB_RECORD_VIOLATION;
+		r->id = id;
+		r->end = TLOB_END_STOP;
+		if (seen == open)
+			bpf_ringbuf_submit(r, 0);
+		else
+			bpf_ringbuf_discard(r, 0);
+	}
+	return seen == open ? violated : seen;
+}
+
+static __always_inline void count_maximum(__u32 binding, __u64 elapsed)
+{
+	__u64 *max = bpf_map_lookup_elem(&maxima, &binding);
+	__u64 old, seen;
+	int i;
+
+	if (!max)
+		return;
+
+	old = READ_ONCE(*max);
+	for (i = 0; i < 8 && elapsed > old; i++) {
+		seen = __sync_val_compare_and_swap(max, old, elapsed);
+		if (seen == old)
+			return;
+		old = seen;
+	}
+}
+
+static __always_inline void count_spent(__u64 *total, __u64 spent)
+{
+	if (spent)
+		__sync_fetch_and_add(total, spent);
+}
+
+static __always_inline void count_end(struct tlob_statistics *stats, const struct tlob_window *w,
+				      const struct verdict *v, __u32 end, bool violated)
+{
+	count_spent(&stats->spent_ns[TLOB_RUNNING], v->spent_ns[TLOB_RUNNING]);
+	count_spent(&stats->spent_ns[TLOB_WAITING], v->spent_ns[TLOB_WAITING]);
+	count_spent(&stats->spent_ns[TLOB_SLEEPING], v->spent_ns[TLOB_SLEEPING]);
+	count_maximum(w->binding, v->elapsed_ns);
+
+	if (end != TLOB_END_STOP && end < TLOB_N_ENDS)
+		count(stats->ended[end]);
+	else if (violated)
+		count(stats->violated);
+	else
+		count(stats->in_budget);
+}
+
+static __always_inline void window_complete(struct tlob_statistics *stats,
+					    const struct tlob_task *t, const struct tlob_window *w,
+					    __u64 claim, struct verdict *v,
+					    const struct snapshot *at, __u32 end)
+{
+	struct tlob_record *r;
+
+	v->budget = TLOB_CLAIM_BUDGET(claim);
+	r = record_reserve(stats, t, w, v, at, TLOB_RUNNING);
+	if (!r) {
+		count_lost(stats);
+		return;
+	}
+	r->type = TLOB_RECORD_COMPLETION;
+	r->id = TLOB_CLAIM_ID(claim);
+	r->end = end;
+	bpf_ringbuf_submit(r, 0);
+}
+
+/*
+ * Ends an open window of the current task: books, and the reports that it owes. The daemon may be
+ * ending the same window, because its binding is being removed: the first compare-and-swap decides
+ * who does. A timer may be reporting its violation: that is decided by the second.
+ */
+static __always_inline void window_end(struct tlob_task *t, struct tlob_window *w,
+				       const struct snapshot *at, __u32 end)
+{
+	struct tlob_window window = *w;
+	struct tlob_statistics *stats;
+	struct tlob_binding *b;
+	struct verdict v;
+	__u64 claim;
+
+	if (!window.generation || window.generation == TLOB_GENERATION_BUSY)
+		return;
+	if (__sync_val_compare_and_swap(&w->generation, window.generation, 0) != window.generation)
+		return;
+
+	b = bpf_map_lookup_elem(&bindings, &window.binding);
+	stats = bpf_map_lookup_elem(&statistics, &window.binding);
+	if (!b || !stats)
+		return;
+
+	judge(&v, b, &window, at);
+	if (v.exceeded)
+		claim = window_violate(stats, t, &window, &w->claim, &v, at, TLOB_RUNNING);
+	else
+		claim = __sync_val_compare_and_swap(&w->claim, TLOB_CLAIM_OPEN(window.start_ns),
+						    TLOB_CLAIM_CLOSED);
+
+	count_end(stats, &window, &v, end, TLOB_CLAIM_IS_VIOLATED(claim));
+	if (TLOB_CLAIM_IS_VIOLATED(claim))
+		window_complete(stats, t, &window, claim, &v, at, end);
+}
+
+/* The open window of that generation, else NULL; *ret_free is a free place, if there is one. */
+static __always_inline struct tlob_window *window_find(struct tlob_task *t, __u64 generation,
+						       struct tlob_window **ret_free)
+{
+	struct tlob_window *w = NULL, *unused = NULL;
+	int i;
+
+#pragma unroll
+	for (i = TLOB_WINDOWS_MAX - 1; i >= 0; i--) {
+		__u64 g = READ_ONCE(t->windows[i].generation);
+
+		if (g == generation)
+			w = &t->windows[i];
+		else if (!g)
+			unused = &t->windows[i];
+	}
+	*ret_free = unused;
+	return w;
+}
+
+static __always_inline bool task_has_windows(const struct tlob_task *t)
+{
+	__u64 any = 0;
+	int i;
+
+#pragma unroll
+	for (i = 0; i < TLOB_WINDOWS_MAX; i++)
+		any |= READ_ONCE(t->windows[i].generation);
+	return any;
+}
+
+#endif
