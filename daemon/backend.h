@@ -7,6 +7,7 @@
 
 #include "binding.h"
 #include "cleanup.h"
+#include "config.h"
 #include "violation.h"
 
 /*
@@ -23,12 +24,6 @@ typedef enum BackendCapability {
         BACKEND_CAN_INFINITE = 1 << 2,     /* measure, never report */
         BACKEND_CAN_CONFINE = 1 << 3,      /* confinement to a cgroup */
 } BackendCapability;
-
-/* The best way of finding deadlines that a back end may use; see DeadlineMode on D-Bus. */
-typedef enum DeadlineMode {
-        DEADLINE_UPROBE,      /* the start arms a timer; the default: whatever is best here */
-        DEADLINE_SWITCH_TICK, /* the scheduler's hooks arm timers, and its tick looks */
-} DeadlineMode;
 
 typedef struct BackendConfig {
         DeadlineMode deadline_mode;

@@ -55,7 +55,7 @@ static int set_duration(Config *config, const ConfigKey *key, const char *value,
 static int parse_number(const char *s, bool with_suffix, uint64_t *ret) {
         static const char suffixes[] = "KMG";
         const char *suffix;
-        uint64_t v;
+        uint64_t v = 0;
         char *end;
 
         if (*s < '0' || *s > '9')
@@ -83,7 +83,7 @@ static int number_error(int error, const ConfigKey *key, const char *value, char
 }
 
 static int set_number(Config *config, const ConfigKey *key, const char *value, char **ret_error) {
-        uint64_t v;
+        uint64_t v = 0;
         int r;
 
         r = parse_number(value, false, &v);
@@ -98,7 +98,7 @@ static int set_number(Config *config, const ConfigKey *key, const char *value, c
 /* Rounded up to what a BPF ring buffer can have: a power of two, at least a page. */
 static int set_ring_size(Config *config, const ConfigKey *key, const char *value,
                          char **ret_error) {
-        uint64_t v, size = (uint64_t) sysconf(_SC_PAGESIZE);
+        uint64_t v = 0, size = (uint64_t) sysconf(_SC_PAGESIZE);
         int r;
 
         r = parse_number(value, true, &v);
@@ -115,9 +115,31 @@ static int set_ring_size(Config *config, const ConfigKey *key, const char *value
         return 0;
 }
 
+static int set_deadline_mode(Config *config, const ConfigKey *key, const char *value,
+                             char **ret_error) {
+        static const struct {
+                const char *value;
+                DeadlineMode mode;
+        } modes[] = {
+                { "auto", DEADLINE_UPROBE },
+                { "uprobe", DEADLINE_UPROBE },
+                { "switch-tick", DEADLINE_SWITCH_TICK },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(modes); i++)
+                if (streq(modes[i].value, value)) {
+                        config->deadline_mode = modes[i].mode;
+                        return 0;
+                }
+        return sentence_error(-EINVAL, ret_error,
+                              "%s=%s is no deadline mode: write auto, uprobe or switch-tick",
+                              key->name, value);
+}
+
 /* X(name, set, field, min, max, default) */
 #define CONFIG_KEYS(X)                                                                             \
         X("Backend", set_backend, backend, 0, 0, "auto")                                           \
+        X("DeadlineMode", set_deadline_mode, deadline_mode, 0, 0, "auto")                          \
         X("RateLimitIntervalSec", set_duration, rate_limit_interval_ns, 0, 24 * NSEC_PER_HOUR,     \
           "10s")                                                                                   \
         X("RateLimitBurst", set_number, rate_limit_burst, 1, 1000000, "20")                        \

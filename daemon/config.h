@@ -30,9 +30,16 @@ typedef struct ConfigOverride {
         uint64_t budget_ns;
 } ConfigOverride;
 
+/* The best way of finding deadlines that may be used; see DeadlineMode on D-Bus. */
+typedef enum DeadlineMode {
+        DEADLINE_UPROBE,      /* the start arms a timer; with "auto" too */
+        DEADLINE_SWITCH_TICK, /* the scheduler's hooks arm timers, and its tick looks */
+} DeadlineMode;
+
 typedef struct Config {
         /* [Daemon] */
         BackendChoice backend;
+        DeadlineMode deadline_mode;
         uint64_t rate_limit_interval_ns; /* 0: no limit */
         unsigned rate_limit_burst;
         unsigned bindings_max;   /* bindings that can be active at once */

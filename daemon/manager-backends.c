@@ -24,6 +24,7 @@ static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *
 
 static int slot_make(Manager *m, BackendSlot *slot, char **ret_error) {
         BackendConfig config = {
+                .deadline_mode = m->config->deadline_mode,
                 .bindings_max = m->config->bindings_max,
                 .tasks_max = m->config->tasks_max,
                 .ring_buffer_size = m->config->ring_buffer_size,

@@ -25,7 +25,7 @@
 #define TLOB_ERROR_NO_SUCH_SYMBOL  "org.tlob1.Error.NoSuchSymbol"
 #define TLOB_ERROR_NOT_SUPPORTED   "org.tlob1.Error.NotSupported"
 
-/* Flag of AddBinding(), RemoveBinding(), SetBudget(): below /etc, so that it outlives a reboot. */
+/* Flag of AddBinding() and SetBudget(): below /etc, so that it outlives a reboot. */
 #define TLOB_FLAG_PERSIST (1ULL << 0)
 
 /* SetBudget(): take every override back, so that the configured budget holds again. */

@@ -300,6 +300,7 @@ static void test_write_binding(void **state) {
                 { "SleepingBudgetSec", "1us" },
                 { "Unit", "a-\\x2d@b.service" },
                 { "Backend", "bpf" },
+                { "DeadlineMode", "switch-tick" },
                 { "Priority", "err" },
                 { "Required", "yes" },
                 { "Enabled", "no" },
