@@ -51,9 +51,11 @@ static void test_daemon(void **state) {
         _cleanup_(config_freep) Config *config =
                 parse(CONFIG_FILE_DAEMON, "[Daemon]\nBackend=bpf\nRateLimitIntervalSec=500ms\n"
                                           "RateLimitBurst=5\nBindingsMax=10\nTasksMax=100\n"
-                                          "RingBufferSize=65K\nViolationsMax=0\n");
+                                          "RingBufferSize=65K\nViolationsMax=0\n"
+                                          "DeadlineMode=switch-tick\n");
 
         assert_int_equal(config->n_messages, 0);
+        assert_int_equal(config->deadline_mode, DEADLINE_SWITCH_TICK);
         assert_int_equal(config->backend, BACKEND_CHOICE_BPF);
         assert_int_equal(config->rate_limit_interval_ns, 500000000);
         assert_int_equal(config->rate_limit_burst, 5);
@@ -68,9 +70,11 @@ static void test_daemon_mistakes(void **state) {
                 parse(CONFIG_FILE_DAEMON,
                       "[Daemon]\nBackend=ebpf\nRateLimitIntervalSec=infinity\nRateLimitBurst=0\n"
                       "BindingsMax=-1\nTasksMax=99999999999999999999999\nRingBufferSize=2G\n"
-                      "ViolationsMax=1x\nColour=red\n[Deamon]\nBackend=bpf\n[X-Mine]\nz=1\n");
+                      "ViolationsMax=1x\nColour=red\n[Deamon]\nBackend=bpf\n[X-Mine]\nz=1\n"
+                      "[Daemon]\nDeadlineMode=soon\n");
 
-        assert_int_equal(config->n_messages, 9);
+        assert_int_equal(config->n_messages, 10);
+        assert_message(config, 9, "f:15: DeadlineMode=soon is no deadline mode");
         assert_message(config, 0, "f:2: Backend=ebpf is no back end");
         assert_message(config, 1, "f:3: RateLimitIntervalSec=infinity");
         assert_message(config, 2, "f:4: RateLimitBurst=0 is not a possible number");
@@ -300,7 +304,6 @@ static void test_write_binding(void **state) {
                 { "SleepingBudgetSec", "1us" },
                 { "Unit", "a-\\x2d@b.service" },
                 { "Backend", "bpf" },
-                { "DeadlineMode", "switch-tick" },
                 { "Priority", "err" },
                 { "Required", "yes" },
                 { "Enabled", "no" },
