@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# What scenarios are written with. A check prints "ok" or "not ok" and a sentence; a scenario goes on after a failed
+# check, and ends with finish, which gives its exit status. Waiting is for an event, with a time limit.
+
+set -u
+
+n_checks=0
+n_failed=0
+WAIT=${WAIT:-30} # seconds for anything that should come at once, on a slow machine
+
+passed() {
+        n_checks=$((n_checks + 1))
+        echo "ok $n_checks - $*"
+}
+
+# failed TEXT [DETAIL...]: each detail is shown on lines of its own.
+failed() {
+        n_checks=$((n_checks + 1))
+        n_failed=$((n_failed + 1))
+        echo "not ok $n_checks - $1"
+        shift
+        for _; do
+                printf '%s\n' "$_" | sed 's/^/#   /'
+        done
+}
+
+# check TEXT COMMAND...: the command succeeds.
+check() {
+        local text=$1 output status
+
+        shift
+        output=$("$@" 2>&1)
+        status=$?
+        if [ $status -eq 0 ]; then
+                passed "$text"
+        else
+                failed "$text" "exit status $status of: $*" "$output"
+        fi
+}
+
+# refuse TEXT STATUS PATTERN COMMAND...: the command fails with this status, and says something that
+# matches the pattern (an extended regular expression).
+refuse() {
+        local text=$1 expected=$2 pattern=$3 output status
+
+        shift 3
+        output=$("$@" 2>&1)
+        status=$?
+        if [ $status -ne "$expected" ]; then
+                failed "$text" "exit status $status instead of $expected of: $*" "$output"
+        elif ! grep -qE -- "$pattern" <<<"$output"; then
+                failed "$text" "nothing that matches \"$pattern\" in:" "$output"
+        else
+                passed "$text"
+        fi
+}
+
+equal() {
+        if [ "$2" = "$3" ]; then
+                passed "$1"
+        else
+                failed "$1" "got \"$2\" instead of \"$3\""
+        fi
+}
+
+# matches TEXT STRING PATTERN
+matches() {
+        if grep -qE -- "$3" <<<"$2"; then
+                passed "$1"
+        else
+                failed "$1" "nothing that matches \"$3\" in:" "$2"
+        fi
+}
+
+# holds TEXT JSON EXPRESSION [JQ-OPTION...]: the jq expression is true of it.
+holds() {
+        local text=$1 json=$2 expression=$3
+
+        shift 3
+        if jq -e "$@" "$expression" >/dev/null 2>&1 <<<"$json"; then
+                passed "$text"
+        else
+                failed "$text" "not true: $expression" "of: $json"
+        fi
+}
+
+# In both, what goes on in the background must not hold the standard error that check() captures.
+
+# wait_for_line FILE PATTERN: until the growing file has a line that matches; prints it.
+wait_for_line() {
+        local line status tail tail_fd
+
+        exec {tail_fd}< <(exec timeout "$WAIT" tail -n +1 -f "$1" 2>/dev/null)
+        tail=$!
+        line=$(grep -m1 -E -- "$2" <&"$tail_fd")
+        status=$?
+        exec {tail_fd}<&-
+        kill $tail 2>/dev/null
+        [ $status -ne 0 ] || printf '%s\n' "$line"
+        return $status
+}
+
+# wait_for_entry PATTERN [JOURNALCTL-OPTION...]: until an entry of the journal whose JSON matches is there; prints it.
+wait_for_entry() {
+        local pattern=$1 entry='' journal_fd
+
+        shift
+        exec {journal_fd}< <(
+                exec 2>/dev/null
+                timeout "$WAIT" journalctl --boot --lines=all --follow --output=json --all "$@" |
+                        jq --unbuffered -c "select($pattern)"
+        )
+        IFS= read -r -t "$WAIT" -u "$journal_fd" entry
+        exec {journal_fd}<&-
+        [ -n "$entry" ] && printf '%s\n' "$entry"
+}
+
+# until_true COMMAND...: for what has no event to wait for.
+until_true() {
+        local deadline=$((SECONDS + WAIT))
+
+        until "$@" >/dev/null 2>&1; do
+                [ $SECONDS -lt $deadline ] || return 1
+                sleep 0.1
+        done
+}
+
+finish() {
+        echo "1..$n_checks"
+        [ "$n_failed" -eq 0 ] && [ "$n_checks" -gt 0 ]
+        exit
+}
