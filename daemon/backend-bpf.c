@@ -14,6 +14,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <malloc.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -347,6 +348,9 @@ static int bpf_backend_set_up(BpfBackend *b, const BackendConfig *config) {
         r = find_root_level(b);
         if (r < 0)
                 return r;
+
+        /* libbpf had the type information of the whole kernel in memory. */
+        (void) malloc_trim(0);
 
         b->records = ring_buffer__new(bpf_map__fd(b->bpf->maps.records), on_record, b, NULL);
         if (!b->records)

@@ -4,7 +4,8 @@
  * What a window costs the program that is measured, against two empty probes at the same places. The
  * function is called in this process, in rounds that take turns: no probes, empty probes, a window,
  * a window confined to this process's cgroup. Ratios are formed within a round, so that what the
- * machine does meanwhile falls on both sides.
+ * machine does meanwhile falls on both sides. Each turn has a back end of its own: freeing it waits
+ * until its probes have left the kernel, so that no turn pays for the one before it.
  */
 
 #include <bpf/bpf.h>
@@ -16,7 +17,7 @@
 #include "bpf-uprobe.h"
 #include "cgroup.h"
 
-#define ROUNDS 15
+#define ROUNDS 11
 #define CALLS  20000
 
 /* One function for each kind of first instruction. */
@@ -61,7 +62,6 @@ static const char *const kind_names[] = {
 };
 
 typedef struct Bench {
-        Backend *backend;
         int empty_fd;
         bool multi;
         uint64_t cgroup_id;
@@ -157,44 +157,70 @@ static int attach_empty(const Bench *bench, const Binding *binding, const ElfFil
         return uprobe_attach(&spec, &probes[1]);
 }
 
+static int measure_empty(const Bench *bench, const Binding *binding, const ElfFile *elf,
+                         void (*call)(void), double *ret) {
+        Uprobe *probes[2] = {};
+        int r;
+
+        r = attach_empty(bench, binding, elf, probes);
+        if (r >= 0)
+                *ret = call_ns(call);
+        uprobe_detach(probes[0]);
+        uprobe_detach(probes[1]);
+        return r;
+}
+
+static int measure_window(Binding *binding, const ElfFile *elf, void (*call)(void), double *ret,
+                          char **ret_error) {
+        static const BackendConfig config = {
+                .bindings_max = 16,
+                .tasks_max = 64,
+                .ring_buffer_size = 65536,
+        };
+        Statistics statistics;
+        Backend *backend;
+        uint32_t index;
+        int r;
+
+        r = backend_bpf_ops.new(&config, &backend, ret_error);
+        if (r < 0)
+                return r;
+        r = backend_bpf_ops.add(backend, binding, elf, &index, ret_error);
+        if (r >= 0) {
+                *ret = call_ns(call);
+                r = backend_bpf_ops.remove(backend, index, &statistics);
+        }
+        if (r >= 0 && statistics.counters.in_budget != CALLS + CALLS / 10)
+                r = -EBADMSG;
+        backend_bpf_ops.free(backend);
+        return r;
+}
+
 /* The cost of a call, in ns, with that kind of probes on it. */
-static int measure(Bench *bench, Kind kind, size_t target, double *ret, char **ret_error) {
-        _cleanup_(uprobe_detachp) Uprobe *entry = NULL, *back = NULL;
+static int measure(const Bench *bench, Kind kind, size_t target, double *ret, char **ret_error) {
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         _cleanup_(binding_freep) Binding *binding = NULL;
-        Uprobe *probes[2] = {};
-        uint32_t index = 0;
+        void (*call)(void) = targets[target].call;
         int r;
 
         r = resolve(targets[target].name, &binding, &elf, ret_error);
         if (r < 0)
                 return r;
-        if (kind == KIND_CONFINED) {
+
+        switch (kind) {
+        case KIND_NONE:
+                *ret = call_ns(call);
+                return 0;
+        case KIND_EMPTY:
+                return measure_empty(bench, binding, elf, call, ret);
+        case KIND_CONFINED:
                 binding->cgroup_id = bench->cgroup_id;
                 binding->cgroup_level = bench->cgroup_level;
+                break;
+        default:
+                break;
         }
-        if (kind == KIND_EMPTY)
-                r = attach_empty(bench, binding, elf, probes);
-        else if (kind != KIND_NONE)
-                r = bench->backend->ops->add(bench->backend, binding, elf, &index, ret_error);
-        entry = probes[0];
-        back = probes[1];
-        if (r < 0)
-                return r;
-
-        *ret = call_ns(targets[target].call);
-
-        if (kind == KIND_WINDOW || kind == KIND_CONFINED) {
-                Statistics s;
-
-                r = bench->backend->ops->remove(bench->backend, index, &s);
-                if (r >= 0 && s.counters.in_budget != CALLS + CALLS / 10)
-                        r = -EBADMSG;
-        }
-        return r;
-}
-
-static void ignore_report(const Report *report, void *userdata) {
+        return measure_window(binding, elf, call, ret, ret_error);
 }
 
 static int compare_doubles(const void *a, const void *b) {
@@ -209,7 +235,7 @@ static void print(const char *what, double values[static ROUNDS], const char *un
                       values[ROUNDS / 4], values[ROUNDS - 1 - ROUNDS / 4]);
 }
 
-static int bench_target(Bench *bench, size_t target, char **ret_error) {
+static int bench_target(const Bench *bench, size_t target, char **ret_error) {
         double cost[N_KINDS][ROUNDS], ratio[N_KINDS][ROUNDS];
 
         for (size_t round = 0; round < ROUNDS; round++) {
@@ -218,7 +244,6 @@ static int bench_target(Bench *bench, size_t target, char **ret_error) {
 
                         if (r < 0)
                                 return r;
-                        (void) bench->backend->ops->dispatch(bench->backend, ignore_report, NULL);
                 }
                 for (Kind kind = KIND_WINDOW; kind < N_KINDS; kind++)
                         ratio[kind][round] = cost[kind][round] / cost[KIND_EMPTY][round];
@@ -235,29 +260,18 @@ static int bench_target(Bench *bench, size_t target, char **ret_error) {
 }
 
 int main(void) {
-        static const BackendConfig config = {
-                .bindings_max = 16,
-                .tasks_max = 64,
-                .ring_buffer_size = 65536,
-        };
+        Bench bench = { .multi = uprobe_multi_is_supported() };
         _cleanup_free_ char *error = NULL;
-        Bench bench = {};
         int r;
 
-        r = backend_bpf_ops.new(&config, &bench.backend, &error);
+        r = bench.empty_fd = load_empty(bench.multi);
         if (r >= 0)
                 r = own_cgroup(&bench.cgroup_id, &bench.cgroup_level);
-        if (r >= 0) {
-                bench.multi = uprobe_multi_is_supported();
-                r = bench.empty_fd = load_empty(bench.multi);
-        }
         for (size_t i = 0; i < ELEMENTSOF(targets) && r >= 0; i++)
                 r = bench_target(&bench, i, &error);
         if (r < 0)
                 (void) fprintf(stderr, "bench-window: %s\n", error ?: strerror(-r));
 
-        if (bench.backend)
-                backend_bpf_ops.free(bench.backend);
         safe_close(bench.empty_fd);
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
