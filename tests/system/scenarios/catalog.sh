@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# journalctl -x explains what tlobd reports.
+
+. "${BASH_SOURCE[0]%/*}/assert.sh"
+
+start_fresh
+check "add a binding" tlobctl add-binding nap --executable=libc.so.6 --function=clock_nanosleep --budget=100ms
+sleep 0.5
+check "its violation is in the journal" wait_for_entry '.TLOB_BINDING == "nap" and .TLOB_END != null' -t tlob
+
+text=$(journalctl --boot -q -x -t tlob)
+matches "a violation is explained" "$text" '^.. Subject: nap ran over its budget'
+matches "with its time" "$text" '[0-9]+ ns sleeping: blocked'
+matches "a completion is explained" "$text" '^.. Subject: A window of nap that ran over its budget has ended'
+matches "the manual is named" "$text" 'Documentation: man:tlobd\(8\)'
+equal "every field that a text names is there" "$(grep -c '@[A-Z_]*@' <<<"$text")" 0
+
+printf '[Binding bad]\nExecutable=libc.so.6\nFunction=no_such_function\nBudgetSec=1s\n' >/etc/tlob/bindings.d/bad.conf
+tlobctl reload 2>/dev/null
+check "a failure is in the journal" wait_for_entry '.TLOB_BINDING == "bad"' -t tlob
+matches "and explained" "$(journalctl --boot -q -x -t tlob)" 'Subject: The binding bad could not be set up'
+
+while read -r id; do
+        matches "the catalog has $id" "$(journalctl --list-catalog "$id" 2>&1)" "^$id tlobd: "
+done < <(sed -n 's/.*_STR *"\([0-9a-f]*\)".*/\1/p' /usr/include/tlob/tlob-messages.h)
+
+finish
