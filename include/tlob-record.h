@@ -38,6 +38,8 @@ enum tlob_end {
         TLOB_N_ENDS,
 };
 
+#define TLOB_ENDS_SIZE 8 /* a power of two: an index that is masked fits, as every verifier sees */
+
 enum tlob_record_type {
         TLOB_RECORD_VIOLATION,
         TLOB_RECORD_COMPLETION,
@@ -117,7 +119,7 @@ struct tlob_statistics {
         __u64 starts;
         __u64 in_budget;
         __u64 violated;
-        __u64 ended[TLOB_N_ENDS]; /* [TLOB_END_STOP] stays 0: those are the two above */
+        __u64 ended[TLOB_ENDS_SIZE]; /* [TLOB_END_STOP] stays 0: those are the two above */
         __u64 over_limit;         /* no room: too many windows on the task, or too many tasks */
         __u64 nested;             /* starts inside an open window of the same binding */
         __u64 unmatched;          /* stops without an open window */

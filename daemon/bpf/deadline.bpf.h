@@ -19,15 +19,11 @@
 
 static __always_inline void lower(__u64 *value, __u64 to)
 {
-	__u64 old = READ_ONCE(*value), seen;
-	int i;
+	__u64 old = READ_ONCE(*value);
 
-	for (i = 0; i < 8 && to < old; i++) {
-		seen = __sync_val_compare_and_swap(value, old, to);
-		if (seen == old)
-			return;
-		old = seen;
-	}
+	/* Someone else changes it too: now is early enough for everyone. */
+	if (to < old && __sync_val_compare_and_swap(value, old, to) != old)
+		WRITE_ONCE(*value, 0);
 }
 
 /* When a budget is used up that began at base; never, if there is no such budget. */
@@ -106,44 +102,53 @@ static __always_inline __u64 task_deadline(const struct tlob_task *t)
 	return minimum(deadline, READ_ONCE(t->last_ns) + (limit > total ? limit - total : 0));
 }
 
-/* One window of a task: reports it if a budget of it has run out, else adds it to *next. */
-static __always_inline void window_check(struct tlob_task *t, struct tlob_window *place,
-					 const struct snapshot *at, __u32 state, struct next *next)
+/*
+ * One window of a task: reports it if a budget of it has run out, else adds it to *next. Global, as
+ * window_end().
+ */
+__noinline int window_check(__u32 slot, __u32 place, const struct snapshot *at, __u32 state,
+			    struct next *next)
 {
+	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
 	struct tlob_statistics *stats;
-	struct tlob_window w = {};
+	struct tlob_window w, *open;
 	struct tlob_binding *b;
 	struct verdict v;
-	__u64 claim;
 
-	claim = READ_ONCE(place->claim);
+	if (!t || !at || !next || place >= TLOB_WINDOWS_MAX)
+		return 0;
+
+	open = &t->windows[place];
+	w.claim = READ_ONCE(open->claim);
 	ordered();
-	w.generation = READ_ONCE(place->generation);
-	if (!w.generation || w.generation == TLOB_GENERATION_BUSY || TLOB_CLAIM_IS_VIOLATED(claim))
-		return;
-	w.start_ns = READ_ONCE(place->start_ns);
-	w.base_ns[TLOB_RUNNING] = READ_ONCE(place->base_ns[TLOB_RUNNING]);
-	w.base_ns[TLOB_WAITING] = READ_ONCE(place->base_ns[TLOB_WAITING]);
-	w.base_ns[TLOB_SLEEPING] = READ_ONCE(place->base_ns[TLOB_SLEEPING]);
-	w.binding = READ_ONCE(place->binding);
+	w.generation = READ_ONCE(open->generation);
+	if (!w.generation || w.generation == TLOB_GENERATION_BUSY ||
+	    TLOB_CLAIM_IS_VIOLATED(w.claim))
+		return 0;
+	w.start_ns = READ_ONCE(open->start_ns);
+	w.base_ns[TLOB_RUNNING] = READ_ONCE(open->base_ns[TLOB_RUNNING]);
+	w.base_ns[TLOB_WAITING] = READ_ONCE(open->base_ns[TLOB_WAITING]);
+	w.base_ns[TLOB_SLEEPING] = READ_ONCE(open->base_ns[TLOB_SLEEPING]);
+	w.binding = READ_ONCE(open->binding);
 	/* Another window by now: it has counted itself, and will be looked at again. */
-	if (claim != TLOB_CLAIM_OPEN(w.start_ns))
-		return;
+	if (w.claim != TLOB_CLAIM_OPEN(w.start_ns))
+		return 0;
 
 	b = bpf_map_lookup_elem(&bindings, &w.binding);
 	stats = bpf_map_lookup_elem(&statistics, &w.binding);
 	if (!b || !stats || READ_ONCE(b->generation) != w.generation)
-		return;
+		return 0;
 
 	/* A window that began after the look at the clock has not run over. */
 	if (at->now >= w.start_ns) {
 		judge(&v, b, &w, at);
 		if (v.exceeded) {
-			window_violate(stats, t, &w, &place->claim, &v, at, state);
-			return;
+			window_violate(stats, t, &w, &open->claim, &v, at, state);
+			return 0;
 		}
 	}
 	next_add(next, &w, b);
+	return 0;
 }
 
 /*
@@ -168,7 +173,7 @@ __noinline int task_check(__u32 slot)
 		return 1;
 
 	for (i = 0; i < TLOB_WINDOWS_MAX; i++)
-		window_check(t, &t->windows[i], &at, state, &next);
+		window_check(slot, i, &at, state, &next);
 
 	next_correct(t, &before, &next);
 	if (READ_ONCE(t->n_opens) == n_opens)

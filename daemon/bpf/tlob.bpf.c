@@ -48,16 +48,13 @@ static __always_inline void window_open(struct tlob_task *t, struct tlob_window 
 	next_lower(t, &next);
 }
 
-/*
- * A start of one binding. Global, so that the verifier looks at it once and not for every way
- * that leads here; slot may be NO_SLOT.
- */
+/* A start of one binding; slot may be NO_SLOT. Global, as window_end(). */
 __noinline int binding_start(__u32 slot, __u32 binding, __u64 stack_pointer)
 {
 	struct tlob_statistics *stats = bpf_map_lookup_elem(&statistics, &binding);
 	struct tlob_binding *b = bpf_map_lookup_elem(&bindings, &binding);
 	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
-	struct tlob_window *w, *unused = NULL;
+	__u32 place = NO_PLACE, unused = NO_PLACE;
 	struct snapshot at;
 	__u64 generation;
 
@@ -67,33 +64,35 @@ __noinline int binding_start(__u32 slot, __u32 binding, __u64 stack_pointer)
 	if (!generation)
 		return 0;
 
-	w = t ? window_find(t, generation, &unused) : NULL;
-	if (w && b->stop_is_return && stack_pointer >= w->stack_pointer) {
+	if (t)
+		place = window_find(t, generation, &unused);
+	if (t && place < TLOB_WINDOWS_MAX) {
+		if (!b->stop_is_return || stack_pointer < t->windows[place].stack_pointer) {
+			count(stats->nested);
+			return 0;
+		}
 		/* The frame of the open window is gone, and no return told. */
 		task_snapshot(t, &at);
-		window_end(t, w, &at, TLOB_END_ABANDONED);
-		unused = w;
-	} else if (w) {
-		count(stats->nested);
-		return 0;
+		window_end(slot, place, &at, TLOB_END_ABANDONED);
+		unused = place;
 	}
 
 	count(stats->starts);
-	if (!t || !unused)
+	if (!t || unused >= TLOB_WINDOWS_MAX)
 		count(stats->over_limit);
 	else
-		window_open(t, unused, binding, b, generation, stack_pointer);
+		window_open(t, &t->windows[unused], binding, b, generation, stack_pointer);
 	return 0;
 }
 
-/* A stop of one binding, at the moment "at"; slot may be NO_SLOT. */
+/* A stop of one binding, at the moment "at"; slot may be NO_SLOT. Global, as window_end(). */
 __noinline int binding_stop(__u32 slot, __u32 binding, __u64 stack_pointer,
 			    const struct snapshot *at)
 {
 	struct tlob_statistics *stats = bpf_map_lookup_elem(&statistics, &binding);
 	struct tlob_binding *b = bpf_map_lookup_elem(&bindings, &binding);
 	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
-	struct tlob_window *w, *unused;
+	__u32 place = NO_PLACE, unused;
 	__u64 generation;
 
 	if (!b || !stats || !at)
@@ -102,16 +101,18 @@ __noinline int binding_stop(__u32 slot, __u32 binding, __u64 stack_pointer,
 	if (!generation)
 		return 0;
 
-	w = t ? window_find(t, generation, &unused) : NULL;
-	if (!w) {
+	if (t)
+		place = window_find(t, generation, &unused);
+	if (!t || place >= TLOB_WINDOWS_MAX) {
 		count(stats->unmatched);
 		return 0;
 	}
 	/* The return of an inner call: its frame lies below that of the window. */
-	if (b->stop_is_return && stack_pointer - RETURN_ADDRESS_SIZE < w->stack_pointer)
+	if (b->stop_is_return &&
+	    stack_pointer - RETURN_ADDRESS_SIZE < t->windows[place].stack_pointer)
 		return 0;
 
-	window_end(t, w, at, TLOB_END_STOP);
+	window_end(slot, place, at, TLOB_END_STOP);
 	if (!task_has_windows(t))
 		task_forget_deadlines(t);
 	return 0;
@@ -322,7 +323,7 @@ static __always_inline int end_task(__u32 end)
 
 	task_snapshot(t, &at);
 	for (i = 0; i < TLOB_WINDOWS_MAX; i++)
-		window_end(t, &t->windows[i], &at, end);
+		window_end(slot, i, &at, end);
 	task_free(task, t, slot);
 	return 0;
 }

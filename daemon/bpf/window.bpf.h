@@ -135,7 +135,7 @@ static __always_inline void count_maximum(__u32 binding, __u64 elapsed)
 		return;
 
 	old = READ_ONCE(*max);
-	for (i = 0; i < 8 && elapsed > old; i++) {
+	for (i = 0; i < 4 && elapsed > old; i++) {
 		seen = __sync_val_compare_and_swap(max, old, elapsed);
 		if (seen == old)
 			return;
@@ -157,8 +157,8 @@ static __always_inline void count_end(struct tlob_statistics *stats, const struc
 	count_spent(&stats->spent_ns[TLOB_SLEEPING], v->spent_ns[TLOB_SLEEPING]);
 	count_maximum(w->binding, v->elapsed_ns);
 
-	if (end != TLOB_END_STOP && end < TLOB_N_ENDS)
-		count(stats->ended[end]);
+	if (end != TLOB_END_STOP)
+		count(stats->ended[end & (TLOB_ENDS_SIZE - 1)]);
 	else if (violated)
 		count(stats->violated);
 	else
@@ -185,46 +185,55 @@ static __always_inline void window_complete(struct tlob_statistics *stats,
 }
 
 /*
- * Ends an open window of the current task: books, and the reports that it owes. The daemon may be
- * ending the same window, because its binding is being removed: the first compare-and-swap decides
+ * Ends a window of the current task, if it is open: books, and the reports that it owes. The daemon may
+ * be ending the same window, because its binding is being removed: the first compare-and-swap decides
  * who does. A timer may be reporting its violation: that is decided by the second.
+ *
+ * Global, so that the verifier looks at it once and not for every way that leads here.
  */
-static __always_inline void window_end(struct tlob_task *t, struct tlob_window *w,
-				       const struct snapshot *at, __u32 end)
+__noinline int window_end(__u32 slot, __u32 place, const struct snapshot *at, __u32 end)
 {
-	struct tlob_window window = *w;
+	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
 	struct tlob_statistics *stats;
+	struct tlob_window w, *open;
 	struct tlob_binding *b;
 	struct verdict v;
 	__u64 claim;
 
-	if (!window.generation || window.generation == TLOB_GENERATION_BUSY)
-		return;
-	if (__sync_val_compare_and_swap(&w->generation, window.generation, 0) != window.generation)
-		return;
+	if (!t || !at || place >= TLOB_WINDOWS_MAX)
+		return 0;
+	open = &t->windows[place];
+	w = *open;
+	if (!w.generation || w.generation == TLOB_GENERATION_BUSY)
+		return 0;
+	if (__sync_val_compare_and_swap(&open->generation, w.generation, 0) != w.generation)
+		return 0;
 
-	b = bpf_map_lookup_elem(&bindings, &window.binding);
-	stats = bpf_map_lookup_elem(&statistics, &window.binding);
+	b = bpf_map_lookup_elem(&bindings, &w.binding);
+	stats = bpf_map_lookup_elem(&statistics, &w.binding);
 	if (!b || !stats)
-		return;
+		return 0;
 
-	judge(&v, b, &window, at);
+	judge(&v, b, &w, at);
 	if (v.exceeded)
-		claim = window_violate(stats, t, &window, &w->claim, &v, at, TLOB_RUNNING);
+		claim = window_violate(stats, t, &w, &open->claim, &v, at, TLOB_RUNNING);
 	else
-		claim = __sync_val_compare_and_swap(&w->claim, TLOB_CLAIM_OPEN(window.start_ns),
+		claim = __sync_val_compare_and_swap(&open->claim, TLOB_CLAIM_OPEN(w.start_ns),
 						    TLOB_CLAIM_CLOSED);
 
-	count_end(stats, &window, &v, end, TLOB_CLAIM_IS_VIOLATED(claim));
+	count_end(stats, &w, &v, end, TLOB_CLAIM_IS_VIOLATED(claim));
 	if (TLOB_CLAIM_IS_VIOLATED(claim))
-		window_complete(stats, t, &window, claim, &v, at, end);
+		window_complete(stats, t, &w, claim, &v, at, end);
+	return 0;
 }
 
-/* The open window of that generation, else NULL; *ret_free is a free place, if there is one. */
-static __always_inline struct tlob_window *window_find(struct tlob_task *t, __u64 generation,
-						       struct tlob_window **ret_free)
+#define NO_PLACE TLOB_WINDOWS_MAX
+
+/* Where the open window of that generation is, else NO_PLACE; *ret_free: a free place, else NO_PLACE. */
+static __always_inline __u32 window_find(const struct tlob_task *t, __u64 generation,
+					 __u32 *ret_free)
 {
-	struct tlob_window *w = NULL, *unused = NULL;
+	__u32 place = NO_PLACE, unused = NO_PLACE;
 	int i;
 
 #pragma unroll
@@ -232,12 +241,12 @@ static __always_inline struct tlob_window *window_find(struct tlob_task *t, __u6
 		__u64 g = READ_ONCE(t->windows[i].generation);
 
 		if (g == generation)
-			w = &t->windows[i];
+			place = i;
 		else if (!g)
-			unused = &t->windows[i];
+			unused = i;
 	}
 	*ret_free = unused;
-	return w;
+	return place;
 }
 
 static __always_inline bool task_has_windows(const struct tlob_task *t)

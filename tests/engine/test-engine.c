@@ -326,13 +326,11 @@ static void test_slots_are_given_back(void **state) {
         assert_int_equal(engine_statistics(engine, a).counters.over_limit, 0);
 }
 
-/* The report of a window that never ends, while it is open. */
-static const Report *wait_for_violation(Engine *engine, Victim *victim, uint32_t index,
-                                        const char *words) {
+/* The report of a window, while it is open. */
+static const Report *wait_for_violation(Engine *engine, uint32_t index) {
         struct pollfd fd = { .fd = engine->backend->ops->get_fd(engine->backend),
                              .events = POLLIN };
 
-        victim_start(victim, words);
         while (engine_count(engine, REPORT_VIOLATION, index) == 0) {
                 if (poll(&fd, 1, 10000) <= 0)
                         fail_msg("No violation was reported within 10 s.");
@@ -355,8 +353,8 @@ static void test_deadline_of_a_sleeper(void **state) {
         Engine *engine = *state;
         uint32_t a = engine_add(engine, FUNCTION("a", "20ms"), NULL);
 
-        check_deadline(wait_for_violation(engine, &victim, a, "a( sleep:1000000000000 )"), 20000000,
-                       TLOB_SLEEPING);
+        victim_start(&victim, "a( sleep:1000000000000 )");
+        check_deadline(wait_for_violation(engine, a), 20000000, TLOB_SLEEPING);
         assert_int_equal(engine_statistics(engine, a).open, 1);
         assert_int_equal(engine_statistics(engine, a).counters.violations, 1);
 
@@ -375,7 +373,8 @@ static void test_deadline_of_a_runner(void **state) {
         uint32_t a = engine_add(engine, FUNCTION("a", "20ms"), NULL);
         const Report *report;
 
-        report = wait_for_violation(engine, &victim, a, "a( spin:1000000000000 )");
+        victim_start(&victim, "a( spin:1000000000000 )");
+        report = wait_for_violation(engine, a);
         assert_int_equal(report->late_ns, report->elapsed_ns - 20000000);
         print_message("late by %llu ns\n", (unsigned long long) report->late_ns);
         victim_done(&victim);
@@ -383,20 +382,26 @@ static void test_deadline_of_a_runner(void **state) {
         assert_int_equal(engine_count(engine, REPORT_VIOLATION, a), 1);
 }
 
-/* It is runnable all the time, and gets no CPU: the other one has the better policy. */
+/* Inside its window it becomes runnable, and gets no CPU: the other one has the better policy. */
 static void test_deadline_of_a_waiter(void **state) {
+        static const char *const waiting[] = {
+                "Executable",       "%v",   "Function", "victim_a", "BudgetSec", "1min",
+                "WaitingBudgetSec", "20ms", NULL,
+        };
+        const struct sched_param parameter = { .sched_priority = 1 };
         _cleanup_(victim_done) Victim victim = {}, other = {};
         Engine *engine = *state;
-        uint32_t a = engine_add(engine, FUNCTION("a", "20ms"), NULL);
-        const struct sched_param parameter = { .sched_priority = 1 };
+        uint32_t a = engine_add(engine, waiting, NULL);
 
-        victim_start(&other, "pin:0 say:ready sleep:5000000 spin:60000000");
+        victim_start(&victim, "pin:0 a( say:inside spin:1000000000000 )");
+        victim_expect(&victim, "inside");
+        victim_start(&other, "pin:0 say:ready spin:300000000");
         victim_expect(&other, "ready");
         if (sched_setscheduler(other.pid, SCHED_FIFO, &parameter) < 0)
                 fail_msg("SCHED_FIFO is not allowed here.");
         victim_continue(&other);
-        check_deadline(wait_for_violation(engine, &victim, a, "pin:0 a( spin:1000000000000 )"),
-                       20000000, TLOB_WAITING);
+        victim_continue(&victim);
+        check_deadline(wait_for_violation(engine, a), 20000000, TLOB_WAITING);
 }
 
 static void test_deadline_of_a_state(void **state) {
@@ -409,9 +414,8 @@ static void test_deadline_of_a_state(void **state) {
         uint32_t a = engine_add(engine, sleeping, NULL);
         const Report *report;
 
-        report = wait_for_violation(
-                engine, &victim, a,
-                "a( spin:30000000 sleep:5000000 spin:10000000 sleep:1000000000000 )");
+        victim_start(&victim, "a( spin:30000000 sleep:5000000 spin:10000000 sleep:1000000000000 )");
+        report = wait_for_violation(engine, a);
         assert_int_equal(report->budget, TLOB_BUDGET_SLEEPING);
         check_deadline(report, 20000000, TLOB_SLEEPING);
 }
@@ -422,15 +426,11 @@ static void test_deadline_of_a_smaller_budget(void **state) {
         _cleanup_(victim_done) Victim victim = {};
         Engine *engine = *state;
         uint32_t a = engine_add(engine, FUNCTION("a", "1h"), NULL);
-        struct pollfd fd = { .fd = engine->backend->ops->get_fd(engine->backend),
-                             .events = POLLIN };
 
         victim_start(&victim, "a( say:inside )");
         victim_expect(&victim, "inside");
         assert_int_equal(engine->backend->ops->set_budget(engine->backend, a, budget_ns), 0);
-        assert_int_equal(poll(&fd, 1, 10000), 1);
-        engine_collect(engine);
-        assert_int_equal(engine_report(engine, REPORT_VIOLATION, a, 0)->state, TLOB_SLEEPING);
+        assert_int_equal(wait_for_violation(engine, a)->state, TLOB_SLEEPING);
 }
 
 /* Nobody reads while more is reported than the buffer holds. */
