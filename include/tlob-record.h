@@ -173,7 +173,7 @@ struct tlob_task {
         __u32 state;
         __u32 tid;
         __u32 pid;
-        __u32 reserved;
+        __u32 unstored; /* known by the hash only */
         __u64 n_opens; /* windows ever opened in this slot */
         __u64 next_ns;
         __u64 next_total_ns[TLOB_N_STATES];

@@ -21,6 +21,9 @@ __u64 n_lost = 0;
 /* Timers that could not be armed: those deadlines are found by the tick, or at the stop. */
 __u64 n_timer_failures = 0;
 
+/* Tasks with a slot that is only in the hash: see task_new(). */
+__u32 n_unstored = 0;
+
 /* No slot from here on was ever in use. */
 __u32 slots_end = 0;
 

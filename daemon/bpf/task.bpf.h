@@ -20,17 +20,18 @@ struct snapshot {
 
 /*
  * The slot of a task, or NO_SLOT. Before Linux 6.2 a look into task storage fails while another
- * program on this CPU is inside one, which on a preemptible kernel can last: then the hash tells.
+ * program on this CPU is inside one, which on a preemptible kernel can last; and the storage of a
+ * task may have had no room for it. Then the hash tells.
  */
 static __always_inline __u32 task_slot(struct task_struct *task)
 {
 	__u64 key = (__u64)task;
-	__u32 *slot;
+	__u32 *slot = NULL;
 
-	if (!task->bpf_storage)
+	if (task->bpf_storage)
+		slot = bpf_task_storage_get(&slots, task, NULL, 0);
+	else if (!READ_ONCE(n_unstored))
 		return NO_SLOT;
-
-	slot = bpf_task_storage_get(&slots, task, NULL, 0);
 	if (!slot)
 		slot = bpf_map_lookup_elem(&slots_by_task, &key);
 
@@ -109,18 +110,19 @@ static __noinline __u32 task_new(void)
 	t->last_ns = bpf_ktime_get_ns();
 	task_forget_deadlines(t);
 
-	if (bpf_map_update_elem(&slots_by_task, &key, &slot, BPF_ANY))
-		goto fail;
-	if (!bpf_task_storage_get(&slots, task, &slot, BPF_LOCAL_STORAGE_GET_F_CREATE))
-		goto fail_hash;
+	if (bpf_map_update_elem(&slots_by_task, &key, &slot, BPF_ANY)) {
+		t->task = 0;
+		bpf_map_push_elem(&free_slots, &slot, 0);
+		return NO_SLOT;
+	}
+	/*
+	 * It may fail: before Linux 6.2 as in task_slot(); from 6.19 on it takes memory without a
+	 * lock, which needs cmpxchg16b.
+	 */
+	t->unstored = !bpf_task_storage_get(&slots, task, &slot, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (t->unstored)
+		__sync_fetch_and_add(&n_unstored, 1);
 	return slot;
-
-fail_hash:
-	bpf_map_delete_elem(&slots_by_task, &key);
-fail:
-	t->task = 0;
-	bpf_map_push_elem(&free_slots, &slot, 0);
-	return NO_SLOT;
 }
 
 /* Takes the slot of the current task away; its windows must have ended. */
@@ -130,7 +132,10 @@ static __always_inline void task_free(struct task_struct *task, struct tlob_task
 
 	WRITE_ONCE(t->task, 0);
 	bpf_map_delete_elem(&slots_by_task, &key);
-	bpf_task_storage_delete(&slots, task);
+	if (t->unstored)
+		__sync_fetch_and_add(&n_unstored, -1);
+	else
+		bpf_task_storage_delete(&slots, task);
 	bpf_map_push_elem(&free_slots, &slot, 0);
 }
 
