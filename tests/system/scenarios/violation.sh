@@ -50,7 +50,7 @@ sleep 1 &
 sleeper=$!
 wait $sleeper
 n=3000000
-until [ "$(counter step violated)" != 0 ] || [ $n -gt 100000000 ]; do
+until [ "$(counter step violated)" != 0 ] || [ $n -gt 50000000 ]; do
         systemd-run --quiet --wait --unit=counting --collect sqlite3 :memory: "$(count_to $n)"
         n=$((n * 4))
 done
