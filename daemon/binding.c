@@ -332,6 +332,7 @@ void binding_adopt(Binding *binding, Binding *from) {
         binding->state_reason = TAKE_PTR(from->state_reason);
         binding->backend = TAKE_PTR(from->backend);
         binding->backend_index = from->backend_index;
+        binding->past = from->past;
         binding->rate_begin_ns = from->rate_begin_ns;
         binding->rate_count = from->rate_count;
         binding->n_suppressed = from->n_suppressed;

@@ -10,6 +10,7 @@
 #include "cleanup.h"
 #include "elf-file.h"
 #include "tlob-record.h"
+#include "violation.h"
 
 /* A pair of probes with a budget: what an administrator wrote, and what became of it. */
 
@@ -76,6 +77,7 @@ typedef struct Binding {
         char *state_reason;      /* a sentence, NULL if there is nothing to say */
         struct Backend *backend; /* not owned; NULL unless active */
         uint32_t backend_index;  /* the back end's own handle, valid with backend */
+        Statistics past;         /* from when its probes were set before */
 
         /* Of the rate limit. */
         uint64_t rate_begin_ns;

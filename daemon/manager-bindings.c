@@ -55,10 +55,8 @@ void manager_detach_binding(Manager *m, Binding *binding) {
                 return;
 
         slot = manager_slot_of(m, binding->backend);
-        if (slot->ops->remove(slot->backend, binding->backend_index, &final) >= 0) {
-                m->past_windows += final.counters.starts;
-                m->past_violations += final.counters.violations;
-        }
+        if (slot->ops->remove(slot->backend, binding->backend_index, &final) >= 0)
+                statistics_add(&binding->past, &final);
         /* The last reports are still the binding's. */
         manager_dispatch(m, slot);
         slot->bindings[binding->backend_index] = NULL;
@@ -176,6 +174,7 @@ static void introduce(Manager *m, Binding *binding) {
 /* A binding that leaves the table. */
 static void retire(Manager *m, Binding *binding) {
         manager_detach_binding(m, binding);
+        statistics_add(&m->past, &binding->past);
         unwatch_unit(m, binding);
         bus_emit_binding_removed(m->bus, binding);
         binding_free(binding);

@@ -169,14 +169,23 @@ Binding *manager_find_binding(Manager *m, const char *name, char **ret_error) {
 }
 
 int manager_get_statistics(Manager *m, const Binding *binding, Statistics *ret) {
-        if (!binding->backend) {
-                *ret = (Statistics){};
-                return 0;
+        Statistics statistics = {};
+
+        if (binding->backend) {
+                int r = binding->backend->ops->statistics(binding->backend, binding->backend_index,
+                                                          &statistics);
+
+                if (r < 0)
+                        return r;
         }
-        return binding->backend->ops->statistics(binding->backend, binding->backend_index, ret);
+        statistics_add(&statistics, &binding->past);
+        *ret = statistics;
+        return 0;
 }
 
 int manager_reset_statistics(Manager *m, Binding *binding) {
+        binding->past = (Statistics){};
+        binding->n_suppressed = 0;
         if (!binding->backend)
                 return 0;
         return binding->backend->ops->reset_statistics(binding->backend, binding->backend_index);
@@ -184,8 +193,8 @@ int manager_reset_statistics(Manager *m, Binding *binding) {
 
 int manager_get_totals(Manager *m, ManagerTotals *ret) {
         ManagerTotals totals = {
-                .windows = m->past_windows,
-                .violations = m->past_violations,
+                .windows = m->past.counters.starts,
+                .violations = m->past.counters.violations,
                 .n_bindings = (uint32_t) m->config->bindings.n,
         };
 

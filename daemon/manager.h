@@ -55,9 +55,7 @@ typedef struct Manager {
         uint64_t n_lost;
         int cgroup_root;
 
-        /* Of bindings that are gone. */
-        uint64_t past_windows;
-        uint64_t past_violations;
+        Statistics past; /* of bindings that are gone */
 } Manager;
 
 /*
@@ -95,7 +93,7 @@ int manager_set_budget(Manager *manager, const char *name, uint64_t budget_ns, u
 /* NULL and a sentence if there is no binding of that full name. */
 Binding *manager_find_binding(Manager *manager, const char *name, char **ret_error);
 
-/* Zeros for a binding that is not active. */
+/* Since tlobd was started, or the last reset: also from times when its unit ran before. */
 int manager_get_statistics(Manager *manager, const Binding *binding, Statistics *ret);
 int manager_reset_statistics(Manager *manager, Binding *binding);
 

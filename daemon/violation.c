@@ -239,3 +239,14 @@ const Violation *violation_log_find(const ViolationLog *log, uint64_t id) {
         }
         return NULL;
 }
+
+void statistics_add(Statistics *statistics, const Statistics *past) {
+        const uint64_t *from = (const uint64_t *) &past->counters;
+        uint64_t *to = (uint64_t *) &statistics->counters;
+
+        /* Counters are 64-bit words without exception. */
+        for (size_t i = 0; i < sizeof(statistics->counters) / sizeof(*to); i++)
+                to[i] += from[i];
+        if (past->max_ns > statistics->max_ns)
+                statistics->max_ns = past->max_ns;
+}

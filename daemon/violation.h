@@ -89,4 +89,7 @@ typedef struct Statistics {
         uint64_t max_ns; /* the longest window that ended */
 } Statistics;
 
+/* Adds what another stretch of time has counted; open windows are not carried over. */
+void statistics_add(Statistics *statistics, const Statistics *past);
+
 #endif
