@@ -133,13 +133,20 @@ wait_for_entry() {
         [ -n "$entry" ] && printf '%s\n' "$entry"
 }
 
+# pause SECONDS: without a call that a scenario may have put a probe on.
+mkfifo "$run/never"
+exec {never}<>"$run/never"
+pause() {
+        read -rt "$1" -u "$never" _
+}
+
 # until_true COMMAND...: for what has no event to wait for.
 until_true() {
         local deadline=$((SECONDS + WAIT))
 
         until "$@" >/dev/null 2>&1; do
                 [ $SECONDS -lt $deadline ] || return 1
-                sleep 0.1
+                pause 0.1
         done
 }
 
