@@ -24,15 +24,16 @@ static char *load(const char *path) {
         return text;
 }
 
-/* Keys stand in the man pages as ".IR Key =", alone or in a row. */
+/* Keys stand in the man pages as ".I Key=", and behind another one as "\fIKey=". */
 static void assert_in_man_page(const char *path, const char *const *keys) {
         _cleanup_free_ char *text = load(path);
 
         for (; *keys; keys++) {
-                char word[64];
+                char first[64], next[64];
 
-                (void) snprintf(word, sizeof(word), " %s =", *keys);
-                if (!strstr(text, word))
+                (void) snprintf(first, sizeof(first), "\n.I %s=", *keys);
+                (void) snprintf(next, sizeof(next), "\\fI%s=", *keys);
+                if (!strstr(text, first) && !strstr(text, next))
                         fail_msg("%s= is not in %s", *keys, path);
         }
 }
