@@ -107,8 +107,7 @@ static int run(void) {
         if (r < 0)
                 return r;
 
-        (void) sd_notifyf(false, "READY=1\nSTATUS=%zu bindings are configured.",
-                          manager_bindings(manager)->n);
+        (void) sd_notify(false, "READY=1");
         r = sd_event_loop(manager->event);
         if (r < 0)
                 return log_error_errno(r, "The event loop failed: %m");

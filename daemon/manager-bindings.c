@@ -9,11 +9,25 @@
  * its probes, open windows and counters.
  */
 
+#include <systemd/sd-daemon.h>
+
 #include "journal.h"
 #include "log.h"
 #include "manager.h"
 #include "sentence.h"
 #include "tlob-bus.h"
+
+/* The line of "systemctl status". */
+static void notify_status(const Manager *m) {
+        size_t n_active = 0, n_failed = 0;
+
+        for (size_t i = 0; i < m->config->bindings.n; i++) {
+                n_active += m->config->bindings.items[i]->state == BINDING_ACTIVE;
+                n_failed += m->config->bindings.items[i]->state == BINDING_FAILED;
+        }
+        (void) sd_notifyf(false, "STATUS=%zu bindings, %zu active, %zu failed",
+                          m->config->bindings.n, n_active, n_failed);
+}
 
 static void set_state(Manager *m, Binding *binding, BindingState state, const char *reason) {
         bool changed = binding->state != state || !streq_empty(binding->state_reason, reason);
@@ -26,6 +40,7 @@ static void set_state(Manager *m, Binding *binding, BindingState state, const ch
         if (state == BINDING_FAILED)
                 (void) journal_binding_failure(binding);
         bus_emit_binding_changed(m->bus, binding);
+        notify_status(m);
 }
 
 static int attach(Manager *m, Binding *binding, const ElfFile *elf, char **ret_error) {
@@ -258,6 +273,7 @@ int manager_reload(Manager *m) {
         introduce_new(m, old);
         bus_emit_reloading(m->bus, false);
 
+        notify_status(m);
         log_info("%zu bindings are configured.", m->config->bindings.n);
         return 0;
 }
@@ -310,6 +326,7 @@ int manager_add_binding(Manager *m, Binding *b, uint64_t flags, Binding **ret, c
 
         *ret = TAKE_PTR(binding);
         bus_emit_binding_added(m->bus, *ret);
+        notify_status(m);
         return 0;
 }
 
@@ -362,6 +379,7 @@ int manager_remove_binding(Manager *m, const char *name, char **ret_error) {
         }
 
         retire(m, binding_table_take(&m->config->bindings, name));
+        notify_status(m);
         return 0;
 }
 
