@@ -58,16 +58,6 @@ static const char *unit_interface(const char *name) {
         return NULL;
 }
 
-bool unit_name_is_valid(const char *name) {
-        static const char allowed[] =
-                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                ":-_.\\@";
-        size_t n = strlen(name);
-
-        return n > 0 && n < 256 && strspn(name, allowed) == n && name[0] != '.' && name[0] != '@' &&
-               unit_interface(name);
-}
-
 bool unit_name_is_template(const char *name) {
         const char *at = strchr(name, '@');
 

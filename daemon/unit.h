@@ -33,9 +33,6 @@ void units_unwatch(Units *units, const char *unit);
 /* The last known cgroup of a watched unit; 0 if it does not run, or nothing is known yet. */
 uint64_t units_get_cgroup(const Units *units, const char *unit, unsigned *ret_level);
 
-/* The name of a unit that can have processes: "foo.service", "foo@bar.service", "foo.slice" ... */
-bool unit_name_is_valid(const char *name);
-
 /* "foo@.service" */
 bool unit_name_is_template(const char *name);
 

@@ -2,7 +2,7 @@
 
 /*
  * Every key is in its man page, and every key of the daemon in the tlobd.conf that is installed,
- * where the commented values are the defaults. The build says where the files are: CONF_DIR.
+ * where the commented values are the defaults. The build says where the files are: SOURCE_DIR.
  */
 
 #include <ctype.h>
@@ -39,8 +39,26 @@ static void assert_in_man_page(const char *path, const char *const *keys) {
 }
 
 static void test_man_pages(void **state) {
-        assert_in_man_page(CONF_DIR "/tlobd.conf.5", config_keys());
-        assert_in_man_page(CONF_DIR "/tlob.binding.5", binding_keys());
+        assert_in_man_page(SOURCE_DIR "/conf/tlobd.conf.5", config_keys());
+        assert_in_man_page(SOURCE_DIR "/conf/tlob.binding.5", binding_keys());
+}
+
+/* Each journal field that is sent stands in tlobd(8). */
+static void test_journal_fields(void **state) {
+        _cleanup_free_ char *source = load(SOURCE_DIR "/daemon/journal.c");
+        _cleanup_free_ char *page = load(SOURCE_DIR "/daemon/tlobd.8");
+        size_t n = 0;
+
+        for (char *p = source; (p = strstr(p, "\"TLOB_")); n++) {
+                char *name = ++p;
+
+                p += strcspn(p, "=");
+                assert_int_equal(*p, '=');
+                *p++ = '\0';
+                if (!strstr(page, name))
+                        fail_msg("%s= is not in tlobd.8", name);
+        }
+        assert_true(n > 10);
 }
 
 /* Takes the '#' from the lines that are settings. */
@@ -63,7 +81,7 @@ static void assert_same_settings(const Config *a, const Config *b) {
 }
 
 static void test_installed_file(void **state) {
-        _cleanup_free_ char *text = load(CONF_DIR "/tlobd.conf");
+        _cleanup_free_ char *text = load(SOURCE_DIR "/conf/tlobd.conf");
         _cleanup_(config_freep) Config *config = NULL, *defaults = NULL;
 
         assert_ok(config_new(&defaults));
@@ -87,6 +105,7 @@ static void test_installed_file(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_man_pages),
+                cmocka_unit_test(test_journal_fields),
                 cmocka_unit_test(test_installed_file),
         };
 

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * From paths of cgroups to units, and from names to units: what needs neither a mounted hierarchy nor
+ * systemd. The rest is in the system suite.
+ */
+
+#include "cgroup.h"
+#include "test.h"
+#include "unit.h"
+
+static void test_units_of_paths(void **state) {
+        static const struct {
+                const char *path;
+                const char *unit; /* NULL: in none */
+        } paths[] = {
+                { "/system.slice/nginx.service", "nginx.service" },
+                { "/system.slice/nginx.service/worker", "nginx.service" },
+                { "/system.slice/system-foo.slice/foo@a.service", "foo@a.service" },
+                { "/user.slice/user-1000.slice/user@1000.service/app.slice/x.service",
+                  "user@1000.service" },
+                { "/user.slice/user-0.slice/session-1.scope", "session-1.scope" },
+                { "/init.scope", "init.scope" },
+                { "/system.slice/_cpu.service", "cpu.service" },
+                { "//system.slice//dev-sda1.swap/", "dev-sda1.swap" },
+                { "/", NULL },
+                { "", NULL },
+                { "/system.slice", NULL },
+                { "/docker/0123456789", NULL },
+                { "/.service", NULL },
+                { "/docker/x/system.slice/nginx.service", NULL },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(paths); i++) {
+                _cleanup_free_ char *unit = NULL;
+                int r = cgroup_path_get_unit(paths[i].path, &unit);
+
+                if (!paths[i].unit) {
+                        assert_int_equal(r, -ENXIO);
+                        assert_null(unit);
+                } else {
+                        assert_ok(r);
+                        assert_string_equal(unit, paths[i].unit);
+                }
+        }
+}
+
+static void test_templates(void **state) {
+        assert_true(unit_name_is_template("foo@.service"));
+        assert_false(unit_name_is_template("foo@bar.service"));
+        assert_false(unit_name_is_template("foo.service"));
+        assert_false(unit_name_is_template("foo@.bar.service"));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_units_of_paths),
+                cmocka_unit_test(test_templates),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
