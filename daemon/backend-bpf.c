@@ -14,19 +14,13 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <malloc.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "bpf-detacher.h"
+#include "bpf-programs.h"
 #include "bpf-sites.h"
 #include "bpf-tasks.h"
-#include "bpf-uprobe.h"
-#include "cgroup.h"
 #include "sentence.h"
-#include "tlob.skel.h"
-
-#define PIDNS_INIT_INUM 0xEFFFFFFCU /* PROC_PID_INIT_INO */
 
 /* A binding here; free when generation is 0. Its place in the array is its index in the maps. */
 typedef struct Entry {
@@ -42,16 +36,13 @@ typedef struct Entry {
 
 typedef struct BpfBackend {
         Backend backend; /* first */
-        struct tlob_bpf *bpf;
+        BpfPrograms programs;
         struct ring_buffer *records;
-        bool multi; /* uprobe_multi links are used */
-        DeadlineMode mode;
         TaskTable tasks;
         size_t n_cpus;
         SiteTable start_sites;
         SiteTable stop_sites;
         Detacher *detacher;
-        unsigned root_level; /* depth of the root of our cgroup namespace */
         Entry *entries;
         size_t n_entries;
         uint64_t generation;
@@ -82,180 +73,6 @@ static int bpf_backend_probe(char **ret_reason) {
                                               "The kernel has no %s: %s is missing", needed[i].what,
                                               needed[i].path);
                 }
-        return 0;
-}
-
-/* libbpf's own messages are for its developers: what fails is said by us. */
-static int ignore_libbpf(enum libbpf_print_level level, const char *format, va_list ap) {
-        return 0;
-}
-
-static uint32_t pid_namespace(void) {
-        struct stat st;
-
-        if (stat("/proc/self/ns/pid", &st) < 0 || st.st_ino == PIDNS_INIT_INUM)
-                return 0;
-        return (uint32_t) st.st_ino;
-}
-
-static uint64_t now_usec(void) {
-        struct timespec ts;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (uint64_t) ts.tv_sec * 1000000U + (uint64_t) ts.tv_nsec / 1000;
-}
-
-static int set_sizes(struct tlob_bpf *bpf, const BackendConfig *config) {
-        struct {
-                struct bpf_map *map;
-                size_t n;
-        } sizes[] = {
-                { bpf->maps.start_sites, config->bindings_max },
-                { bpf->maps.stop_sites, config->bindings_max },
-                { bpf->maps.start_scopes, config->bindings_max },
-                { bpf->maps.stop_scopes, config->bindings_max },
-                { bpf->maps.bindings, config->bindings_max },
-                { bpf->maps.statistics, config->bindings_max },
-                { bpf->maps.maxima, config->bindings_max },
-                { bpf->maps.tasks, config->tasks_max },
-                { bpf->maps.timers, config->tasks_max },
-                { bpf->maps.free_slots, config->tasks_max },
-                { bpf->maps.slots_by_task, config->tasks_max },
-                { bpf->maps.records, config->ring_buffer_size },
-        };
-
-        for (size_t i = 0; i < ELEMENTSOF(sizes); i++) {
-                int r = bpf_map__set_max_entries(sizes[i].map, (uint32_t) sizes[i].n);
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
-/*
- * The programs for a rung of the ladder of deadlines: only those that are needed, since a program
- * that this kernel does not know would fail them all.
- */
-static int load_rung(BpfBackend *b, const BackendConfig *config, DeadlineMode mode) {
-        bool arm = mode == DEADLINE_UPROBE;
-        struct tlob_bpf *bpf;
-        int r;
-
-        bpf = tlob_bpf__open();
-        if (!bpf)
-                return -errno;
-
-        bpf->rodata->pidns_inum = pid_namespace();
-        bpf->data->next_window_id = now_usec();
-        (void) bpf_program__set_autoload(bpf->progs.start_perf, !b->multi);
-        (void) bpf_program__set_autoload(bpf->progs.stop_perf, !b->multi);
-        (void) bpf_program__set_autoload(bpf->progs.start_multi, b->multi && !arm);
-        (void) bpf_program__set_autoload(bpf->progs.start_multi_arm, b->multi && arm);
-        (void) bpf_program__set_autoload(bpf->progs.stop_multi, b->multi);
-        uprobe_multi_prepare(bpf->progs.start_multi);
-        uprobe_multi_prepare(bpf->progs.start_multi_arm);
-        uprobe_multi_prepare(bpf->progs.stop_multi);
-
-        r = set_sizes(bpf, config);
-        if (r >= 0)
-                r = tlob_bpf__load(bpf);
-        if (r < 0) {
-                tlob_bpf__destroy(bpf);
-                return r;
-        }
-        b->bpf = bpf;
-        b->mode = mode;
-        return 0;
-}
-
-static const struct bpf_program *start_program(const BpfBackend *b) {
-        if (!b->multi)
-                return b->bpf->progs.start_perf;
-        return b->mode == DEADLINE_UPROBE ? b->bpf->progs.start_multi_arm
-                                          : b->bpf->progs.start_multi;
-}
-
-/* Down the ladder: whether a kernel can do it is found by doing it. */
-static int load_programs(BpfBackend *b, const BackendConfig *config) {
-        int r = -EOPNOTSUPP;
-
-        b->multi = uprobe_multi_is_supported();
-        /* Kernels where a uprobe may arm timers have uprobe_multi links. */
-        if (config->deadline_mode == DEADLINE_UPROBE && b->multi)
-                r = load_rung(b, config, DEADLINE_UPROBE);
-        if (r < 0)
-                r = load_rung(b, config, DEADLINE_SWITCH_TICK);
-        if (r < 0)
-                return r;
-
-        r = site_table_init(&b->start_sites, config->bindings_max,
-                            bpf_program__fd(start_program(b)),
-                            bpf_map__fd(b->bpf->maps.start_sites),
-                            bpf_map__fd(b->bpf->maps.start_scopes), b->multi);
-        if (r < 0)
-                return r;
-        return site_table_init(
-                &b->stop_sites, config->bindings_max,
-                bpf_program__fd(b->multi ? b->bpf->progs.stop_multi : b->bpf->progs.stop_perf),
-                bpf_map__fd(b->bpf->maps.stop_sites), bpf_map__fd(b->bpf->maps.stop_scopes),
-                b->multi);
-}
-
-static int run_program(const struct bpf_program *program, void *context, size_t size) {
-        LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = context, .ctx_size_in = (uint32_t) size);
-
-        return bpf_prog_test_run_opts(bpf_program__fd(program), &opts);
-}
-
-/*
- * Each timer takes memory that the kernel may not have at once: a batch that got nowhere is tried
- * again, and what has no timer in the end has its deadlines found by the tick.
- */
-static int prepare_timers(BpfBackend *b, unsigned tasks_max) {
-        unsigned done = 0, failures = 0;
-
-        while (done < tasks_max && failures < 100) {
-                struct tlob_timers request = { .first = done, .n = tasks_max - done };
-                int r;
-
-                r = run_program(b->bpf->progs.prepare_timers, &request, sizeof(request));
-                if (r < 0)
-                        return r;
-                failures = request.done > 0 ? 0 : failures + 1;
-                done += request.done;
-        }
-        return 0;
-}
-
-/* In a container the depths of cgroups that we see begin at its root, those in the kernel do not. */
-static int find_root_level(BpfBackend *b) {
-        _cleanup_close_ int root_fd = -EBADF;
-        uint64_t root_id;
-        struct tlob_root root = {};
-        unsigned level;
-        int r;
-
-        root_fd = cgroup_open_root();
-        if (root_fd < 0)
-                return 0;
-        r = cgroup_path_get_id(root_fd, "/", &root_id, &level);
-        if (r < 0)
-                return r;
-        root.cgroup_id = root_id;
-        r = run_program(b->bpf->progs.find_root_level, &root, sizeof(root));
-        if (r < 0)
-                return r;
-        b->root_level = root.found ? root.level : 0;
-        return 0;
-}
-
-static int fill_free_slots(BpfBackend *b, unsigned tasks_max) {
-        /* A stack: the lowest slot comes off first. */
-        for (uint32_t slot = tasks_max; slot-- > 0;)
-                if (bpf_map_update_elem(bpf_map__fd(b->bpf->maps.free_slots), NULL, &slot,
-                                        BPF_ANY) < 0)
-                        return -errno;
         return 0;
 }
 
@@ -311,12 +128,13 @@ static Backend *bpf_backend_free(Backend *backend) {
         free(b->pending);
         ring_buffer__free(b->records);
         task_table_done(&b->tasks);
-        tlob_bpf__destroy(b->bpf);
+        bpf_programs_done(&b->programs);
         free(b);
         return NULL;
 }
 
 static int bpf_backend_set_up(BpfBackend *b, const BackendConfig *config) {
+        struct tlob_bpf *bpf;
         int n_cpus, r;
 
         b->entries = calloc(config->bindings_max, sizeof(*b->entries));
@@ -332,31 +150,31 @@ static int bpf_backend_set_up(BpfBackend *b, const BackendConfig *config) {
         r = detacher_new(&b->detacher);
         if (r < 0)
                 return r;
-        r = load_programs(b, config);
+        r = bpf_programs_load(&b->programs, config);
         if (r < 0)
                 return r;
-        r = task_table_init(&b->tasks, bpf_map__fd(b->bpf->maps.tasks), config->tasks_max,
-                            &b->bpf->bss->slots_end);
+        bpf = b->programs.bpf;
+        r = task_table_init(&b->tasks, bpf_map__fd(bpf->maps.tasks), config->tasks_max,
+                            &bpf->bss->slots_end);
         if (r < 0)
                 return r;
-        r = prepare_timers(b, config->tasks_max);
+        r = site_table_init(&b->start_sites, config->bindings_max,
+                            bpf_programs_start_fd(&b->programs), bpf_map__fd(bpf->maps.start_sites),
+                            bpf_map__fd(bpf->maps.start_scopes), b->programs.multi);
         if (r < 0)
                 return r;
-        r = fill_free_slots(b, config->tasks_max);
-        if (r < 0)
-                return r;
-        r = find_root_level(b);
+        r = site_table_init(&b->stop_sites, config->bindings_max,
+                            bpf_programs_stop_fd(&b->programs), bpf_map__fd(bpf->maps.stop_sites),
+                            bpf_map__fd(bpf->maps.stop_scopes), b->programs.multi);
         if (r < 0)
                 return r;
 
-        /* libbpf had the type information of the whole kernel in memory. */
-        (void) malloc_trim(0);
-
-        b->records = ring_buffer__new(bpf_map__fd(b->bpf->maps.records), on_record, b, NULL);
+        b->records =
+                ring_buffer__new(bpf_map__fd(b->programs.bpf->maps.records), on_record, b, NULL);
         if (!b->records)
                 return -errno;
 
-        return tlob_bpf__attach(b->bpf);
+        return tlob_bpf__attach(b->programs.bpf);
 }
 
 static int bpf_backend_new(const BackendConfig *config, Backend **ret, char **ret_reason) {
@@ -368,7 +186,6 @@ static int bpf_backend_new(const BackendConfig *config, Backend **ret, char **re
                 return -ENOMEM;
         b->backend.ops = &backend_bpf_ops;
 
-        (void) libbpf_set_print(ignore_libbpf);
         r = bpf_backend_set_up(b, config);
         if (r < 0) {
                 bpf_backend_free(&b->backend);
@@ -391,7 +208,8 @@ static int entry_write(BpfBackend *b, const Entry *entry) {
         };
 
         memcpy(value.budget_ns, entry->budget_ns, sizeof(value.budget_ns));
-        if (bpf_map_update_elem(bpf_map__fd(b->bpf->maps.bindings), &index, &value, BPF_ANY) < 0)
+        if (bpf_map_update_elem(bpf_map__fd(b->programs.bpf->maps.bindings), &index, &value,
+                                BPF_ANY) < 0)
                 return -errno;
         return 0;
 }
@@ -402,7 +220,8 @@ static int entry_clear_maximum(BpfBackend *b, uint32_t index) {
         maxima = calloc(b->n_cpus, sizeof(*maxima));
         if (!maxima)
                 return -ENOMEM;
-        if (bpf_map_update_elem(bpf_map__fd(b->bpf->maps.maxima), &index, maxima, BPF_ANY) < 0)
+        if (bpf_map_update_elem(bpf_map__fd(b->programs.bpf->maps.maxima), &index, maxima,
+                                BPF_ANY) < 0)
                 return -errno;
         return 0;
 }
@@ -414,8 +233,8 @@ static int entry_clear_books(BpfBackend *b, uint32_t index) {
         statistics = calloc(b->n_cpus, sizeof(*statistics));
         if (!statistics)
                 return -ENOMEM;
-        if (bpf_map_update_elem(bpf_map__fd(b->bpf->maps.statistics), &index, statistics, BPF_ANY) <
-            0)
+        if (bpf_map_update_elem(bpf_map__fd(b->programs.bpf->maps.statistics), &index, statistics,
+                                BPF_ANY) < 0)
                 return -errno;
         return entry_clear_maximum(b, index);
 }
@@ -443,8 +262,9 @@ static int read_statistics(BpfBackend *b, const Entry *entry, Statistics *ret) {
         maxima = calloc(b->n_cpus, sizeof(*maxima));
         if (!statistics || !maxima)
                 return -ENOMEM;
-        if (bpf_map_lookup_elem(bpf_map__fd(b->bpf->maps.statistics), &index, statistics) < 0 ||
-            bpf_map_lookup_elem(bpf_map__fd(b->bpf->maps.maxima), &index, maxima) < 0)
+        if (bpf_map_lookup_elem(bpf_map__fd(b->programs.bpf->maps.statistics), &index, statistics) <
+                    0 ||
+            bpf_map_lookup_elem(bpf_map__fd(b->programs.bpf->maps.maxima), &index, maxima) < 0)
                 return -errno;
 
         *ret = (Statistics){};
@@ -517,7 +337,7 @@ static int bpf_backend_add(Backend *backend, const Binding *binding, const ElfFi
                 .user = {
                         .binding = index,
                         .cgroup_id = binding->cgroup_id,
-                        .cgroup_level = b->root_level + binding->cgroup_level,
+                        .cgroup_level = b->programs.root_level + binding->cgroup_level,
                 },
         };
         memcpy(entry->budget_ns, binding->budget_ns, sizeof(entry->budget_ns));
@@ -591,7 +411,8 @@ static void on_window_removed(Report *report, uint64_t claim, void *userdata) {
                 report->exceeded |= 1U << report->budget;
         } else {
                 final->counters.violations++;
-                report->id = __atomic_fetch_add(&b->bpf->data->next_window_id, 1, __ATOMIC_RELAXED);
+                report->id = __atomic_fetch_add(&b->programs.bpf->data->next_window_id, 1,
+                                                __ATOMIC_RELAXED);
                 report->type = REPORT_VIOLATION;
                 push_pending(b, report, final);
         }
@@ -625,9 +446,7 @@ static int bpf_backend_remove(Backend *backend, uint32_t index, Statistics *ret_
 }
 
 static int check_slot(uint32_t slot, void *userdata) {
-        BpfBackend *b = userdata;
-
-        return run_program(b->bpf->progs.check_slot, &slot, sizeof(slot));
+        return bpf_programs_check_slot(userdata, slot);
 }
 
 static int bpf_backend_set_budget(Backend *backend, uint32_t index,
@@ -640,7 +459,7 @@ static int bpf_backend_set_budget(Backend *backend, uint32_t index,
         r = entry_write(b, entry);
         if (r < 0)
                 return r;
-        return task_table_visit(&b->tasks, entry->generation, check_slot, b);
+        return task_table_visit(&b->tasks, entry->generation, check_slot, &b->programs);
 }
 
 static int bpf_backend_get_fd(Backend *backend) {
@@ -668,7 +487,7 @@ static int bpf_backend_dispatch(Backend *backend, BackendReportHandler handler, 
 }
 
 static uint64_t bpf_backend_lost(Backend *backend) {
-        return __atomic_load_n(&BPF(backend)->bpf->bss->n_lost, __ATOMIC_RELAXED);
+        return __atomic_load_n(&BPF(backend)->programs.bpf->bss->n_lost, __ATOMIC_RELAXED);
 }
 
 static int bpf_backend_statistics(Backend *backend, uint32_t index, Statistics *ret) {
@@ -700,11 +519,11 @@ static const char *const *bpf_backend_limitations(Backend *backend) {
         };
         static const char *const none[] = { NULL };
 
-        return BPF(backend)->mode == DEADLINE_UPROBE ? none : tick;
+        return BPF(backend)->programs.mode == DEADLINE_UPROBE ? none : tick;
 }
 
 static const char *bpf_backend_deadline_mode(Backend *backend) {
-        return BPF(backend)->mode == DEADLINE_UPROBE ? "uprobe" : "switch-tick";
+        return BPF(backend)->programs.mode == DEADLINE_UPROBE ? "uprobe" : "switch-tick";
 }
 
 const BackendOps backend_bpf_ops = {

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * From the BPF object that is built into the daemon to programs in the kernel: which of its programs
+ * this kernel can take is found by loading them, best first. Then the maps are given what the
+ * programs rely on: a timer for each slot, and the slots that are free. Bindings and windows are
+ * none of its business.
+ */
+
+#include "bpf-programs.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <malloc.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "bpf-uprobe.h"
+#include "cgroup.h"
+
+#define PIDNS_INIT_INUM 0xEFFFFFFCU /* PROC_PID_INIT_INO */
+
+/* libbpf's own messages are for its developers: what fails is said by us. */
+static int ignore_libbpf(enum libbpf_print_level level, const char *format, va_list ap) {
+        return 0;
+}
+
+static uint32_t pid_namespace(void) {
+        struct stat st;
+
+        if (stat("/proc/self/ns/pid", &st) < 0 || st.st_ino == PIDNS_INIT_INUM)
+                return 0;
+        return (uint32_t) st.st_ino;
+}
+
+static uint64_t now_usec(void) {
+        struct timespec ts;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (uint64_t) ts.tv_sec * 1000000U + (uint64_t) ts.tv_nsec / 1000;
+}
+
+static int set_sizes(struct tlob_bpf *bpf, const BackendConfig *config) {
+        struct {
+                struct bpf_map *map;
+                size_t n;
+        } sizes[] = {
+                { bpf->maps.start_sites, config->bindings_max },
+                { bpf->maps.stop_sites, config->bindings_max },
+                { bpf->maps.start_scopes, config->bindings_max },
+                { bpf->maps.stop_scopes, config->bindings_max },
+                { bpf->maps.bindings, config->bindings_max },
+                { bpf->maps.statistics, config->bindings_max },
+                { bpf->maps.maxima, config->bindings_max },
+                { bpf->maps.tasks, config->tasks_max },
+                { bpf->maps.timers, config->tasks_max },
+                { bpf->maps.free_slots, config->tasks_max },
+                { bpf->maps.slots_by_task, config->tasks_max },
+                { bpf->maps.records, config->ring_buffer_size },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(sizes); i++) {
+                int r = bpf_map__set_max_entries(sizes[i].map, (uint32_t) sizes[i].n);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/*
+ * The programs for a rung of the ladder of deadlines: only those that are needed, since a program
+ * that this kernel does not know would fail them all.
+ */
+static int load_rung(BpfPrograms *programs, const BackendConfig *config, DeadlineMode mode) {
+        bool arm = mode == DEADLINE_UPROBE;
+        struct tlob_bpf *bpf;
+        int r;
+
+        bpf = tlob_bpf__open();
+        if (!bpf)
+                return -errno;
+
+        bpf->rodata->pidns_inum = pid_namespace();
+        bpf->data->next_window_id = now_usec();
+        (void) bpf_program__set_autoload(bpf->progs.start_perf, !programs->multi);
+        (void) bpf_program__set_autoload(bpf->progs.stop_perf, !programs->multi);
+        (void) bpf_program__set_autoload(bpf->progs.start_multi, programs->multi && !arm);
+        (void) bpf_program__set_autoload(bpf->progs.start_multi_arm, programs->multi && arm);
+        (void) bpf_program__set_autoload(bpf->progs.stop_multi, programs->multi);
+        uprobe_multi_prepare(bpf->progs.start_multi);
+        uprobe_multi_prepare(bpf->progs.start_multi_arm);
+        uprobe_multi_prepare(bpf->progs.stop_multi);
+
+        r = set_sizes(bpf, config);
+        if (r >= 0)
+                r = tlob_bpf__load(bpf);
+        if (r < 0) {
+                tlob_bpf__destroy(bpf);
+                return r;
+        }
+        programs->bpf = bpf;
+        programs->mode = mode;
+        return 0;
+}
+
+/* Down the ladder: whether a kernel can do it is found by doing it. */
+static int load_best(BpfPrograms *programs, const BackendConfig *config) {
+        int r = -EOPNOTSUPP;
+
+        /* Kernels where a uprobe may arm timers have uprobe_multi links. */
+        if (config->deadline_mode == DEADLINE_UPROBE && programs->multi)
+                r = load_rung(programs, config, DEADLINE_UPROBE);
+        if (r < 0)
+                r = load_rung(programs, config, DEADLINE_SWITCH_TICK);
+        return r;
+}
+
+static int run_program(const struct bpf_program *program, void *context, size_t size) {
+        LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = context, .ctx_size_in = (uint32_t) size);
+
+        return bpf_prog_test_run_opts(bpf_program__fd(program), &opts);
+}
+
+/*
+ * Each timer takes memory that the kernel may not have at once: a batch that got nowhere is tried
+ * again, and what has no timer in the end has its deadlines found by the tick.
+ */
+static int prepare_timers(const BpfPrograms *programs, unsigned tasks_max) {
+        unsigned done = 0, failures = 0;
+
+        while (done < tasks_max && failures < 100) {
+                struct tlob_timers request = { .first = done, .n = tasks_max - done };
+                int r;
+
+                r = run_program(programs->bpf->progs.prepare_timers, &request, sizeof(request));
+                if (r < 0)
+                        return r;
+                failures = request.done > 0 ? 0 : failures + 1;
+                done += request.done;
+        }
+        return 0;
+}
+
+/* In a container the depths of cgroups that we see begin at its root, those in the kernel do not. */
+static int find_root_level(BpfPrograms *programs) {
+        _cleanup_close_ int root_fd = -EBADF;
+        uint64_t root_id;
+        struct tlob_root root = {};
+        unsigned level;
+        int r;
+
+        root_fd = cgroup_open_root();
+        if (root_fd < 0)
+                return 0;
+        r = cgroup_path_get_id(root_fd, "/", &root_id, &level);
+        if (r < 0)
+                return r;
+        root.cgroup_id = root_id;
+        r = run_program(programs->bpf->progs.find_root_level, &root, sizeof(root));
+        if (r < 0)
+                return r;
+        programs->root_level = root.found ? root.level : 0;
+        return 0;
+}
+
+static int fill_free_slots(const BpfPrograms *programs, unsigned tasks_max) {
+        /* A stack: the lowest slot comes off first. */
+        for (uint32_t slot = tasks_max; slot-- > 0;)
+                if (bpf_map_update_elem(bpf_map__fd(programs->bpf->maps.free_slots), NULL, &slot,
+                                        BPF_ANY) < 0)
+                        return -errno;
+        return 0;
+}
+
+int bpf_programs_load(BpfPrograms *programs, const BackendConfig *config) {
+        int r;
+
+        (void) libbpf_set_print(ignore_libbpf);
+        *programs = (BpfPrograms){ .multi = uprobe_multi_is_supported() };
+
+        r = load_best(programs, config);
+        if (r < 0)
+                return r;
+        r = prepare_timers(programs, config->tasks_max);
+        if (r < 0)
+                return r;
+        r = fill_free_slots(programs, config->tasks_max);
+        if (r < 0)
+                return r;
+        r = find_root_level(programs);
+        if (r < 0)
+                return r;
+
+        /* libbpf had the type information of the whole kernel in memory. */
+        (void) malloc_trim(0);
+        return 0;
+}
+
+void bpf_programs_done(BpfPrograms *programs) {
+        tlob_bpf__destroy(programs->bpf);
+        *programs = (BpfPrograms){};
+}
+
+int bpf_programs_start_fd(const BpfPrograms *programs) {
+        const struct tlob_bpf *bpf = programs->bpf;
+
+        if (!programs->multi)
+                return bpf_program__fd(bpf->progs.start_perf);
+        return bpf_program__fd(programs->mode == DEADLINE_UPROBE ? bpf->progs.start_multi_arm
+                                                                 : bpf->progs.start_multi);
+}
+
+int bpf_programs_stop_fd(const BpfPrograms *programs) {
+        const struct tlob_bpf *bpf = programs->bpf;
+
+        return bpf_program__fd(programs->multi ? bpf->progs.stop_multi : bpf->progs.stop_perf);
+}
+
+int bpf_programs_check_slot(const BpfPrograms *programs, uint32_t slot) {
+        return run_program(programs->bpf->progs.check_slot, &slot, sizeof(slot));
+}
