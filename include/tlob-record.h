@@ -120,11 +120,11 @@ struct tlob_statistics {
         __u64 in_budget;
         __u64 violated;
         __u64 ended[TLOB_ENDS_SIZE]; /* [TLOB_END_STOP] stays 0: those are the two above */
-        __u64 over_limit;         /* no room: too many windows on the task, or too many tasks */
-        __u64 nested;             /* starts inside an open window of the same binding */
-        __u64 unmatched;          /* stops without an open window */
-        __u64 violations;         /* each counted when it is found */
-        __u64 lost;               /* records for which the ring buffer had no room */
+        __u64 over_limit;            /* no room: too many windows on the task, or too many tasks */
+        __u64 nested;                /* starts inside an open window of the same binding */
+        __u64 unmatched;             /* stops without an open window */
+        __u64 violations;            /* each counted when it is found */
+        __u64 lost;                  /* records for which the ring buffer had no room */
         __u64 spent_ns[TLOB_N_STATES]; /* by windows that ended */
 };
 
@@ -174,7 +174,7 @@ struct tlob_task {
         __u32 tid;
         __u32 pid;
         __u32 unstored; /* known by the hash only */
-        __u64 n_opens; /* windows ever opened in this slot */
+        __u64 n_opens;  /* windows ever opened in this slot */
         __u64 next_ns;
         __u64 next_total_ns[TLOB_N_STATES];
         __u64 timer_ns; /* when the timer of the slot fires; 0: it is not armed */
