@@ -23,11 +23,11 @@ need() {
                 [ -n "$(type -P "$command")" ] || missing+=("$command")
         done
         [ ${#missing[@]} -eq 0 ] ||
-                die "not found: ${missing[*]}. \"tools/packages system\" installs what the system suite needs."
+                die "not found: ${missing[*]}. \"tools/packages system\" installs what is needed."
 }
 
-# step TEXT COMMAND...: runs the command with its output in a log, and says how long it took. The log is
-# shown when the command fails.
+# step TEXT COMMAND...: runs the command with its output in a log, and says how long it took. The
+# log is shown when the command fails.
 step() {
         local text=$1 started=$EPOCHREALTIME log
 
@@ -49,7 +49,8 @@ seconds_since() {
         printf '%d.%d' $((us / 10)) $((us % 10))
 }
 
-# in_cache NAME: waits until no other run changes NAME in the cache, and holds it until this script ends.
+# in_cache NAME: waits until no other run changes NAME in the cache, and holds it until this script
+# ends.
 in_cache() {
         mkdir -p "$CACHE"
         exec {cache_lock}>"$CACHE/$1.lock"

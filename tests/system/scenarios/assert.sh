@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# What scenarios are written with. A check prints "ok" or "not ok" and a sentence; a scenario goes on after a failed
-# check, and ends with finish, which gives its exit status. Waiting is for an event, with a time limit.
+# What scenarios are written with. A check prints "ok" or "not ok" and a sentence; a scenario goes
+# on after a failed check, and ends with finish, which gives its exit status. Waiting is for an
+# event, with a time limit.
 
 set -u
 
@@ -28,7 +29,8 @@ failed() {
         done
 }
 
-# todo TEXT COMMAND...: as check, for what is promised for later: it does not make the scenario fail.
+# todo TEXT COMMAND...: as check, for what is promised for later: it does not make the scenario
+# fail.
 todo() {
         local text=$1
 
@@ -103,8 +105,9 @@ holds() {
 
 # In both, what goes on in the background must not hold the standard error that check() captures.
 
-# wait_for_line FILE PATTERN: until the growing file, in $run, has a line that matches; prints it. (In an overlay, tail
-# would look for changes each second, by a nap that some scenarios would measure.)
+# wait_for_line FILE PATTERN: until the growing file, in $run, has a line that matches; prints it.
+# (In an overlay, tail would look for changes each second, by a nap that some scenarios would
+# measure.)
 wait_for_line() {
         local line status tail tail_fd
 
@@ -118,7 +121,8 @@ wait_for_line() {
         return $status
 }
 
-# wait_for_entry PATTERN [JOURNALCTL-OPTION...]: until an entry of the journal whose JSON matches is there; prints it.
+# wait_for_entry PATTERN [JOURNALCTL-OPTION...]: until an entry of the journal whose JSON matches is
+# there; prints it.
 wait_for_entry() {
         local pattern=$1 entry='' journal_fd
 

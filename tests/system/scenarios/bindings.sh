@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# Where bindings come from and how long they last: added at run time or to stay, from files in all directories,
-# with a bad one among them, across a reload and a restart.
+# Where bindings come from and how long they last: added at run time or to stay, from files in all
+# directories, with a bad one among them, across a reload and a restart.
 
 . "${BASH_SOURCE[0]%/*}/assert.sh"
 

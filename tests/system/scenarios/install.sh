@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# The installed service: its unit, start, D-Bus activation, watchdog, restart, and a stop after which the
-# kernel is as it was.
+# The installed service: its unit, start, D-Bus activation, watchdog, restart, and a stop after
+# which the kernel is as it was.
 
 . "${BASH_SOURCE[0]%/*}/assert.sh"
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# A binding that is confined to a unit measures that unit's tasks and no others, and follows its starts and stops.
+# A binding that is confined to a unit measures that unit's tasks and no others, and follows its
+# starts and stops.
 
 . "${BASH_SOURCE[0]%/*}/assert.sh"
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# The main job: real programs that take too long now and then, in functions of the libraries that Debian ships; each such
-# call is seen on the bus, in the journal and in the counters, the others in the counters only.
+# The main job: real programs that take too long now and then, in functions of the libraries that
+# Debian ships; each such call is seen on the bus, in the journal and in the counters, the others in
+# the counters only.
 
 . "${BASH_SOURCE[0]%/*}/assert.sh"
 
