@@ -79,7 +79,7 @@ check "when the unit stops, its binding waits" until_true states_become '["waiti
 systemctl start one.service
 check "when it starts again, the binding is active again" until_true states_become '["active","active","active"]'
 nap one 0.2
-equal "and measures" "$(windows)" '[3,4,5]'
+equal "and measures, and its counters go on from where they were" "$(windows)" '[3,4,5]'
 
 check "tlobd restarts" systemctl restart tlobd
 check "its bindings are active" until_true states_become '["active","active","active"]'
