@@ -308,17 +308,6 @@ const char *binding_state_to_string(BindingState state) {
         return names[state];
 }
 
-const char *budget_to_string(enum tlob_budget budget) {
-        static const char *const names[] = {
-                [TLOB_BUDGET_TOTAL] = "total",
-                [TLOB_BUDGET_RUNNING] = "running",
-                [TLOB_BUDGET_WAITING] = "waiting",
-                [TLOB_BUDGET_SLEEPING] = "sleeping",
-        };
-
-        return names[budget];
-}
-
 void binding_adopt(Binding *binding, Binding *from) {
         binding->path = TAKE_PTR(from->path);
         binding->build_id = TAKE_PTR(from->build_id);

@@ -160,6 +160,5 @@ void binding_adopt(Binding *binding, Binding *from);
 const char *binding_state_to_string(BindingState state);
 int backend_choice_from_string(const char *s, BackendChoice *ret); /* -EINVAL */
 const char *backend_choice_to_string(BackendChoice choice);
-const char *budget_to_string(enum tlob_budget budget);
 
 #endif

@@ -13,7 +13,6 @@
 
 #include <inttypes.h>
 
-#include "binding.h"
 #include "duration.h"
 #include "sentence.h"
 
@@ -36,6 +35,17 @@ const char *tlob_state_to_string(enum tlob_state state) {
         };
 
         return names[state];
+}
+
+const char *budget_to_string(enum tlob_budget budget) {
+        static const char *const names[] = {
+                [TLOB_BUDGET_TOTAL] = "total",
+                [TLOB_BUDGET_RUNNING] = "running",
+                [TLOB_BUDGET_WAITING] = "waiting",
+                [TLOB_BUDGET_SLEEPING] = "sleeping",
+        };
+
+        return names[budget];
 }
 
 const char *tlob_end_to_string(enum tlob_end end) {

@@ -59,6 +59,7 @@ void violation_done(Violation *violation);
  */
 char *violation_to_sentence(const Violation *violation);
 
+const char *budget_to_string(enum tlob_budget budget);
 const char *tlob_state_to_string(enum tlob_state state);
 const char *tlob_end_to_string(enum tlob_end end);
 
