@@ -111,6 +111,8 @@ static int run(void) {
         r = sd_event_loop(manager->event);
         if (r < 0)
                 return log_error_errno(r, "The event loop failed: %m");
+        if (r > 0)
+                return log_error_errno(ECONNRESET, "The connection to the system bus is lost.");
 
         (void) sd_notify(false, "STOPPING=1\nSTATUS=Taking the probes away.");
         return 0;

@@ -124,6 +124,10 @@ static int start_bus(Manager *m) {
         r = sd_bus_open_system(&bus);
         if (r < 0)
                 return log_error_errno(r, "Failed to connect to the system bus: %m");
+        /* Without a bus nobody can reach us: systemd starts us again, and the bus is back then. */
+        r = sd_bus_set_exit_on_disconnect(bus, true);
+        if (r < 0)
+                return log_error_errno(r, "Failed to watch the connection to the bus: %m");
         r = bus_new(m, bus, &m->bus);
         if (r < 0)
                 return log_error_errno(r, "Failed to set up the bus objects: %m");
