@@ -141,7 +141,7 @@ wait_for_entry() {
 mkfifo "$run/never"
 exec {never}<>"$run/never"
 pause() {
-        read -rt "$1" -u "$never" _
+        read -rt "$1" -u "$never" _ || true # it ends by its time-out
 }
 
 # until_true COMMAND...: for what has no event to wait for.

@@ -88,8 +88,9 @@ equal "and measure the unit that has been running" "$(windows)" '[1,1,1]'
 
 check "a binding is added for a unit that runs" tlobctl add-binding two --unit=two \
         --executable=libc.so.6 --function=clock_nanosleep --budget=100ms
+check "it becomes active" until_true sh -c 'tlobctl show -j two | grep -q "\"active\""'
 nap two 0.2
-holds "and measures at once" "$(tlobctl show -j two)" '.[0].Windows == 1 and .[0].Unit == "two.service"'
+holds "and measures" "$(tlobctl show -j two)" '.[0].Windows == 1 and .[0].Unit == "two.service"'
 check "and is removed" tlobctl remove-binding two
 
 systemctl start short.service
