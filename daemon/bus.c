@@ -19,7 +19,7 @@ int bus_set_error(sd_bus_error *error, int r, const char *sentence) {
         } names[] = {
                 { ENXIO, TLOB_ERROR_NO_SUCH_BINDING }, { EEXIST, TLOB_ERROR_BINDING_EXISTS },
                 { ESRCH, TLOB_ERROR_NO_SUCH_SYMBOL },  { EOPNOTSUPP, TLOB_ERROR_NOT_SUPPORTED },
-                { EPERM, SD_BUS_ERROR_ACCESS_DENIED }, { ENOMEM, SD_BUS_ERROR_NO_MEMORY },
+                { EPERM, SD_BUS_ERROR_FAILED },        { ENOMEM, SD_BUS_ERROR_NO_MEMORY },
                 { EROFS, SD_BUS_ERROR_FAILED },        { ENOSPC, SD_BUS_ERROR_FAILED },
                 { EIO, SD_BUS_ERROR_FAILED },
         };

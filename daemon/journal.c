@@ -11,6 +11,9 @@
 
 #include "journal.h"
 
+/* Reports are about other programs: where in this one they were made tells nothing. */
+#define SD_JOURNAL_SUPPRESS_LOCATION
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <sys/uio.h>
