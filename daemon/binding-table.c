@@ -82,3 +82,11 @@ Binding *binding_table_take(BindingTable *table, const char *name) {
         memmove(table->items + i, table->items + i + 1, (table->n - i) * sizeof(table->items[0]));
         return binding;
 }
+
+size_t binding_table_count(const BindingTable *table, BindingState state) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < table->n; i++)
+                n += table->items[i]->state == state;
+        return n;
+}

@@ -19,6 +19,9 @@ void binding_table_done(BindingTable *table);
 /* The binding of that full name, owned by the table; NULL if there is none. */
 Binding *binding_table_get(const BindingTable *table, const char *name);
 
+/* How many are in that state. */
+size_t binding_table_count(const BindingTable *table, BindingState state);
+
 /* Takes ownership on success. Returns 0, -EEXIST, -ENOMEM. */
 int binding_table_put(BindingTable *table, Binding *binding);
 

@@ -457,12 +457,10 @@ static int get_deadline_mode(sd_bus *b, const char *path, const char *interface,
 static int get_number(sd_bus *b, const char *path, const char *interface, const char *property,
                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const BindingTable *bindings = manager_bindings(((Bus *) userdata)->manager);
-        uint32_t n_active = 0;
+        size_t n = streq(property, "NActive") ? binding_table_count(bindings, BINDING_ACTIVE)
+                                              : bindings->n;
 
-        for (size_t i = 0; i < bindings->n; i++)
-                n_active += bindings->items[i]->state == BINDING_ACTIVE;
-        return sd_bus_message_append(
-                reply, "u", streq(property, "NActive") ? n_active : (uint32_t) bindings->n);
+        return sd_bus_message_append(reply, "u", (uint32_t) n);
 }
 
 /* Windows, Violations: t */

@@ -19,14 +19,11 @@
 
 /* The line of "systemctl status". */
 static void notify_status(const Manager *m) {
-        size_t n_active = 0, n_failed = 0;
+        const BindingTable *bindings = &m->config->bindings;
 
-        for (size_t i = 0; i < m->config->bindings.n; i++) {
-                n_active += m->config->bindings.items[i]->state == BINDING_ACTIVE;
-                n_failed += m->config->bindings.items[i]->state == BINDING_FAILED;
-        }
-        (void) sd_notifyf(false, "STATUS=%zu bindings, %zu active, %zu failed",
-                          m->config->bindings.n, n_active, n_failed);
+        (void) sd_notifyf(false, "STATUS=%zu bindings, %zu active, %zu failed", bindings->n,
+                          binding_table_count(bindings, BINDING_ACTIVE),
+                          binding_table_count(bindings, BINDING_FAILED));
 }
 
 static void set_state(Manager *m, Binding *binding, BindingState state, const char *reason) {

@@ -199,7 +199,6 @@ int manager_get_totals(Manager *m, ManagerTotals *ret) {
         ManagerTotals totals = {
                 .windows = m->past.counters.starts,
                 .violations = m->past.counters.violations,
-                .n_bindings = (uint32_t) m->config->bindings.n,
         };
 
         for (size_t i = 0; i < m->config->bindings.n; i++) {
@@ -212,7 +211,6 @@ int manager_get_totals(Manager *m, ManagerTotals *ret) {
                         return r;
                 totals.windows += statistics.counters.starts;
                 totals.violations += statistics.counters.violations;
-                totals.n_active += binding->state == BINDING_ACTIVE;
         }
         *ret = totals;
         return 0;

@@ -100,8 +100,6 @@ int manager_reset_statistics(Manager *manager, Binding *binding);
 typedef struct ManagerTotals {
         uint64_t windows;
         uint64_t violations;
-        uint32_t n_bindings;
-        uint32_t n_active;
 } ManagerTotals;
 
 int manager_get_totals(Manager *manager, ManagerTotals *ret);

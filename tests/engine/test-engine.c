@@ -20,8 +20,6 @@
         KEYS("Executable", "%v", "Start", "victim_begin_" x, "Stop", "victim_end_" x, "BudgetSec", \
              budget)
 
-#define SLACK_NS 2000000 /* between the victim's clock readings and the probes around them */
-
 static void assert_matches(const Report *report, const Window *window) {
         assert_true(report->elapsed_ns >= window->end_ns - window->start_ns);
         assert_true(report->time_ns >= window->end_ns);

@@ -22,6 +22,10 @@ static void test_many(void **state) {
                 assert_true(strcmp(table.items[i - 1]->name, table.items[i]->name) < 0);
         assert_string_equal(binding_table_get(&table, "b42")->name, "b42");
         assert_null(binding_table_get(&table, "b100"));
+
+        assert_ok(binding_set_state(binding_table_get(&table, "b42"), BINDING_ACTIVE, NULL));
+        assert_int_equal(binding_table_count(&table, BINDING_ACTIVE), 1);
+        assert_int_equal(binding_table_count(&table, BINDING_FAILED), 0);
 }
 
 static void test_twice(void **state) {
