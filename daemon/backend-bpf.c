@@ -17,9 +17,11 @@
 #include <sys/stat.h>
 
 #include "bpf-detacher.h"
+#include "bpf-memory.h"
 #include "bpf-programs.h"
 #include "bpf-sites.h"
 #include "bpf-tasks.h"
+#include "bpf-units.h"
 #include "sentence.h"
 
 /* A binding here; free when generation is 0. Its place in the array is its index in the maps. */
@@ -42,6 +44,8 @@ typedef struct BpfBackend {
         size_t n_cpus;
         SiteTable start_sites;
         SiteTable stop_sites;
+        UnitTable units;
+        struct tlob_binding *bindings; /* shared with the programs */
         Detacher *detacher;
         Entry *entries;
         size_t n_entries;
@@ -124,6 +128,8 @@ static Backend *bpf_backend_free(Backend *backend) {
         detacher_free(b->detacher);
         site_table_done(&b->stop_sites);
         site_table_done(&b->start_sites);
+        unit_table_done(&b->units);
+        bpf_memory_unmap(b->bindings, b->n_entries, sizeof(*b->bindings));
         free(b->entries);
         free(b->pending);
         ring_buffer__free(b->records);
@@ -135,6 +141,7 @@ static Backend *bpf_backend_free(Backend *backend) {
 
 static int bpf_backend_set_up(BpfBackend *b, const BackendConfig *config) {
         struct tlob_bpf *bpf;
+        void *bindings;
         int n_cpus, r;
 
         b->entries = calloc(config->bindings_max, sizeof(*b->entries));
@@ -158,6 +165,15 @@ static int bpf_backend_set_up(BpfBackend *b, const BackendConfig *config) {
                             &bpf->bss->slots_end);
         if (r < 0)
                 return r;
+        r = unit_table_init(&b->units, config->bindings_max + 1, bpf_map__fd(bpf->maps.units),
+                            bpf_map__fd(bpf->maps.units_by_cgroup), &bpf->bss->unit_levels);
+        if (r < 0)
+                return r;
+        r = bpf_memory_map(bpf_map__fd(bpf->maps.bindings), b->n_entries, sizeof(*b->bindings),
+                           &bindings);
+        if (r < 0)
+                return r;
+        b->bindings = bindings;
         r = site_table_init(&b->start_sites, config->bindings_max,
                             bpf_programs_start_fd(&b->programs), bpf_map__fd(bpf->maps.start_sites),
                             bpf_map__fd(bpf->maps.start_scopes), b->programs.multi);
@@ -200,18 +216,28 @@ static int bpf_backend_new(const BackendConfig *config, Backend **ret, char **re
         return 0;
 }
 
-static int entry_write(BpfBackend *b, const Entry *entry) {
-        uint32_t index = (uint32_t) (entry - b->entries);
-        struct tlob_binding value = {
-                .generation = entry->retired ? 0 : entry->generation,
-                .stop_is_return = entry->stop_is_return,
-        };
+static void entry_write_budgets(BpfBackend *b, const Entry *entry) {
+        struct tlob_binding *shared = &b->bindings[entry->user.binding];
 
-        memcpy(value.budget_ns, entry->budget_ns, sizeof(value.budget_ns));
-        if (bpf_map_update_elem(bpf_map__fd(b->programs.bpf->maps.bindings), &index, &value,
-                                BPF_ANY) < 0)
-                return -errno;
-        return 0;
+        for (size_t i = 0; i < TLOB_N_BUDGETS; i++)
+                __atomic_store_n(&shared->budget_ns[i], entry->budget_ns[i], __ATOMIC_RELAXED);
+}
+
+/* From here on hits of its probes count. */
+static void entry_publish(BpfBackend *b, const Entry *entry) {
+        struct tlob_binding *shared = &b->bindings[entry->user.binding];
+
+        shared->start_cookie = site_table_cookie(&b->start_sites, entry->start_site);
+        shared->stop_cookie = site_table_cookie(&b->stop_sites, entry->stop_site);
+        shared->unit = entry->user.unit;
+        shared->stop_is_return = entry->stop_is_return;
+        entry_write_budgets(b, entry);
+        __atomic_store_n(&shared->generation, entry->generation, __ATOMIC_RELEASE);
+}
+
+/* From here on starts and stops find no generation any more. */
+static void entry_withdraw(BpfBackend *b, const Entry *entry) {
+        __atomic_store_n(&b->bindings[entry->user.binding].generation, 0, __ATOMIC_SEQ_CST);
 }
 
 static int entry_clear_maximum(BpfBackend *b, uint32_t index) {
@@ -315,6 +341,22 @@ static int entry_attach(BpfBackend *b, Entry *entry, const Binding *binding, con
         return r;
 }
 
+static int entry_set_cgroup(BpfBackend *b, const Entry *entry, uint64_t cgroup_id, unsigned level) {
+        return unit_table_set_cgroup(&b->units, entry->user.unit, cgroup_id,
+                                     b->programs.root_level + level);
+}
+
+static int entry_confine(BpfBackend *b, Entry *entry, const Binding *binding) {
+        int r;
+
+        if (!binding->unit && !binding->cgroup_id)
+                return 0;
+        r = unit_table_join(&b->units, binding->unit, &entry->user.unit);
+        if (r < 0)
+                return r;
+        return entry_set_cgroup(b, entry, binding->cgroup_id, binding->cgroup_level);
+}
+
 static int bpf_backend_add(Backend *backend, const Binding *binding, const ElfFile *elf,
                            uint32_t *ret_index, char **ret_reason) {
         BpfBackend *b = BPF(backend);
@@ -331,28 +373,25 @@ static int bpf_backend_add(Backend *backend, const Binding *binding, const ElfFi
         }
         index = (uint32_t) (entry - b->entries);
 
-        *entry = (Entry) {
+        *entry = (Entry){
                 .generation = ++b->generation,
                 .stop_is_return = binding_stop_is_return(binding),
-                .user = {
-                        .binding = index,
-                        .cgroup_id = binding->cgroup_id,
-                        .cgroup_level = b->programs.root_level + binding->cgroup_level,
-                },
+                .user = { .binding = index, .unit = TLOB_UNIT_NONE },
         };
         memcpy(entry->budget_ns, binding->budget_ns, sizeof(entry->budget_ns));
 
         r = entry_clear_books(b, index);
         if (r >= 0)
-                r = entry_write(b, entry);
+                r = entry_confine(b, entry, binding);
         if (r >= 0)
                 r = entry_attach(b, entry, binding, elf, ret_reason);
         if (r < 0) {
+                unit_table_leave(&b->units, entry->user.unit);
                 *entry = (Entry){};
-                (void) entry_write(b, entry);
                 return r;
         }
 
+        entry_publish(b, entry);
         *ret_index = index;
         return 0;
 }
@@ -426,23 +465,28 @@ static int bpf_backend_remove(Backend *backend, uint32_t index, Statistics *ret_
         Statistics final = {};
         int r;
 
+        entry->retired = true;
+        entry_withdraw(b, entry);
         detacher_push(b->detacher,
                       site_table_leave(&b->start_sites, entry->start_site, &entry->user));
         detacher_push(b->detacher,
                       site_table_leave(&b->stop_sites, entry->stop_site, &entry->user));
+        unit_table_leave(&b->units, entry->user.unit);
 
-        /* Starts and stops that are under way find no generation any more. */
-        entry->retired = true;
-        r = entry_write(b, entry);
-        if (r >= 0)
-                r = read_statistics(b, entry, &final);
-
+        r = read_statistics(b, entry, &final);
         final.open = 0;
         task_table_end(&b->tasks, entry->generation, on_window_removed,
                        &(Removal){ .b = b, .entry = entry, .final = &final });
         if (ret_final)
                 *ret_final = final;
         return r;
+}
+
+static int bpf_backend_set_cgroup(Backend *backend, uint32_t index, uint64_t cgroup_id,
+                                  unsigned level) {
+        BpfBackend *b = BPF(backend);
+
+        return entry_set_cgroup(b, &b->entries[index], cgroup_id, level);
 }
 
 static int check_slot(uint32_t slot, void *userdata) {
@@ -453,12 +497,9 @@ static int bpf_backend_set_budget(Backend *backend, uint32_t index,
                                   const uint64_t budget_ns[static TLOB_N_BUDGETS]) {
         BpfBackend *b = BPF(backend);
         Entry *entry = &b->entries[index];
-        int r;
 
         memcpy(entry->budget_ns, budget_ns, sizeof(entry->budget_ns));
-        r = entry_write(b, entry);
-        if (r < 0)
-                return r;
+        entry_write_budgets(b, entry);
         return task_table_visit(&b->tasks, entry->generation, check_slot, &b->programs);
 }
 
@@ -535,6 +576,7 @@ const BackendOps backend_bpf_ops = {
         .free = bpf_backend_free,
         .add = bpf_backend_add,
         .remove = bpf_backend_remove,
+        .set_cgroup = bpf_backend_set_cgroup,
         .set_budget = bpf_backend_set_budget,
         .get_fd = bpf_backend_get_fd,
         .dispatch = bpf_backend_dispatch,

@@ -49,8 +49,9 @@ typedef struct BackendOps {
         Backend *(*free)(Backend *backend);
 
         /*
-         * Sets the probes of a resolved binding; elf is the file it was resolved in. On failure
-         * nothing of it stays behind, and *ret_reason is a sentence.
+         * Sets the probes of a resolved binding; elf is the file it was resolved in. One that has a
+         * unit but no cgroup measures nothing until set_cgroup(). On failure nothing of it stays
+         * behind, and *ret_reason is a sentence.
          */
         int (*add)(Backend *backend, const Binding *binding, const ElfFile *elf,
                    uint32_t *ret_index, char **ret_reason);
@@ -60,6 +61,12 @@ typedef struct BackendOps {
          * reports that they owe come with the next dispatch; the index is free after that.
          */
         int (*remove)(Backend *backend, uint32_t index, Statistics *ret_final);
+
+        /*
+         * Where the unit of the binding runs now, in the depth that we see; 0: it does not run.
+         * Holds for all bindings of that unit; windows that are open stay open.
+         */
+        int (*set_cgroup)(Backend *backend, uint32_t index, uint64_t cgroup_id, unsigned level);
 
         /* Budgets change without touching the probes, and hold for open windows too. */
         int (*set_budget)(Backend *backend, uint32_t index,

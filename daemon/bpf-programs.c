@@ -49,6 +49,8 @@ static int set_sizes(struct tlob_bpf *bpf, const BackendConfig *config) {
                 { bpf->maps.stop_sites, config->bindings_max },
                 { bpf->maps.start_scopes, config->bindings_max },
                 { bpf->maps.stop_scopes, config->bindings_max },
+                { bpf->maps.units, config->bindings_max + 1 },
+                { bpf->maps.units_by_cgroup, config->bindings_max + 1 },
                 { bpf->maps.bindings, config->bindings_max },
                 { bpf->maps.statistics, config->bindings_max },
                 { bpf->maps.maxima, config->bindings_max },

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Keeps the maps of sites and scopes of one kind of probe in step with the bindings, and the probe
- * of each site alive while anyone uses it. It knows nothing of windows and budgets.
+ * Keeps the lists of bindings at the sites of one kind of probe, and the probe of each site alive while
+ * anyone uses it. It knows nothing of windows and budgets.
  *
- * Order matters, since probes hit at any time: a scope is in its map before the site says to look
- * there, and the site is in its map before the probe is set. Taking away goes the other way round.
+ * A list is changed while programs walk along it, place by place: a binding that leaves makes a hole,
+ * and one that comes fills it. What has no room at the site goes into a scope, a list for one site and one
+ * unit in a hash, so that a hundred units with a binding each cost a task no more than its own.
  */
 
 #include "bpf-sites.h"
@@ -13,39 +14,41 @@
 #include <bpf/bpf.h>
 #include <inttypes.h>
 
+#include "bpf-memory.h"
 #include "sentence.h"
 
 struct Site {
         SiteKey key;
         unsigned n_users;
-        unsigned level_users[TLOB_LEVELS_MAX];
-        struct tlob_site map; /* what the map holds */
         Uprobe *uprobe;
 };
 
 int site_table_init(SiteTable *table, size_t n, int prog_fd, int sites_fd, int scopes_fd,
                     bool multi) {
-        Site *items;
-
-        items = calloc(n, sizeof(*items));
-        if (!items)
-                return -ENOMEM;
+        void *memory;
+        int r;
 
         *table = (SiteTable){
-                .items = items,
                 .n = n,
                 .prog_fd = prog_fd,
-                .sites_fd = sites_fd,
                 .scopes_fd = scopes_fd,
                 .multi = multi,
         };
+        table->items = calloc(n, sizeof(*table->items));
+        if (!table->items)
+                return -ENOMEM;
+        r = bpf_memory_map(sites_fd, n, sizeof(*table->memory), &memory);
+        if (r < 0)
+                return r;
+        table->memory = memory;
         return 0;
 }
 
 void site_table_done(SiteTable *table) {
-        for (size_t i = 0; i < table->n; i++)
+        for (size_t i = 0; table->items && i < table->n; i++)
                 uprobe_detach(table->items[i].uprobe);
         free(table->items);
+        bpf_memory_unmap(table->memory, table->n, sizeof(*table->memory));
         *table = (SiteTable){};
 }
 
@@ -73,17 +76,17 @@ static uint32_t site_index(const SiteTable *table, const Site *site) {
         return (uint32_t) (site - table->items);
 }
 
-static struct tlob_scope_key scope_key(uint32_t site, const SiteUser *user) {
-        return (struct tlob_scope_key){ .cgroup_id = user->cgroup_id, .site = site };
+uint64_t site_table_cookie(const SiteTable *table, uint32_t site) {
+        return TLOB_COOKIE(site, table->memory[site].generation);
 }
 
 static int scope_add(SiteTable *table, uint32_t site, const SiteUser *user) {
-        struct tlob_scope_key key = scope_key(site, user);
+        struct tlob_scope_key key = { .site = site, .unit = user->unit };
         struct tlob_scope scope = {};
 
         if (bpf_map_lookup_elem(table->scopes_fd, &key, &scope) < 0 && errno != ENOENT)
                 return -errno;
-        if (scope.n >= TLOB_SCOPE_MAX)
+        if (scope.n >= TLOB_SCOPE_BINDINGS_MAX)
                 return -E2BIG;
 
         scope.binding[scope.n++] = user->binding;
@@ -91,7 +94,7 @@ static int scope_add(SiteTable *table, uint32_t site, const SiteUser *user) {
 }
 
 static void scope_remove(SiteTable *table, uint32_t site, const SiteUser *user) {
-        struct tlob_scope_key key = scope_key(site, user);
+        struct tlob_scope_key key = { .site = site, .unit = user->unit };
         struct tlob_scope scope = {};
 
         if (bpf_map_lookup_elem(table->scopes_fd, &key, &scope) < 0)
@@ -108,42 +111,48 @@ static void scope_remove(SiteTable *table, uint32_t site, const SiteUser *user) 
                 (void) bpf_map_delete_elem(table->scopes_fd, &key);
 }
 
-static uint8_t user_level(const SiteUser *user) {
-        return user->cgroup_id ? (uint8_t) user->cgroup_level : TLOB_LEVEL_UNCONFINED;
-}
-
-static int site_add_level(Site *site, uint8_t level) {
+/* The place of a binding in the list at the site itself, TLOB_SITE_BINDINGS_MAX if it is not there. */
+static uint32_t list_find(const struct tlob_site *site, uint32_t binding) {
         uint32_t i;
 
-        for (i = 0; i < site->map.n_levels; i++)
-                if (site->map.level[i] == level)
-                        break;
-        if (i == TLOB_LEVELS_MAX)
-                return -E2BIG;
-        if (i == site->map.n_levels)
-                site->map.level[site->map.n_levels++] = level;
-        site->level_users[i]++;
+        for (i = 0; i < site->n; i++)
+                if (site->binding[i] == binding)
+                        return i;
+        return binding == TLOB_NO_BINDING ? i : TLOB_SITE_BINDINGS_MAX;
+}
+
+static int list_add(SiteTable *table, uint32_t index, const SiteUser *user) {
+        struct tlob_site *site = &table->memory[index];
+        uint32_t place = list_find(site, TLOB_NO_BINDING);
+
+        if (place == TLOB_SITE_BINDINGS_MAX) {
+                int r = scope_add(table, index, user);
+
+                if (r < 0)
+                        return r;
+                __atomic_store_n(&site->n_scoped, site->n_scoped + 1, __ATOMIC_RELEASE);
+        } else {
+                __atomic_store_n(&site->binding[place], user->binding, __ATOMIC_RELEASE);
+                if (place == site->n)
+                        __atomic_store_n(&site->n, place + 1, __ATOMIC_RELEASE);
+        }
+        __atomic_store_n(&site->n_bindings, site->n_bindings + 1, __ATOMIC_RELEASE);
         return 0;
 }
 
-static void site_remove_level(Site *site, uint8_t level) {
-        for (uint32_t i = 0; i < site->map.n_levels; i++) {
-                uint32_t last = site->map.n_levels - 1;
+static void list_remove(SiteTable *table, uint32_t index, const SiteUser *user) {
+        struct tlob_site *site = &table->memory[index];
+        uint32_t place = list_find(site, user->binding);
 
-                if (site->map.level[i] != level || --site->level_users[i] > 0)
-                        continue;
-                site->map.level[i] = site->map.level[last];
-                site->level_users[i] = site->level_users[last];
-                site->level_users[last] = 0;
-                site->map.n_levels--;
-                break;
+        __atomic_store_n(&site->n_bindings, site->n_bindings - 1, __ATOMIC_RELEASE);
+        if (place == TLOB_SITE_BINDINGS_MAX) {
+                __atomic_store_n(&site->n_scoped, site->n_scoped - 1, __ATOMIC_RELEASE);
+                scope_remove(table, index, user);
+                return;
         }
-}
-
-static int site_write(SiteTable *table, const Site *site) {
-        uint32_t index = site_index(table, site);
-
-        return bpf_map_update_elem(table->sites_fd, &index, &site->map, BPF_ANY) < 0 ? -errno : 0;
+        __atomic_store_n(&site->binding[place], TLOB_NO_BINDING, __ATOMIC_RELEASE);
+        while (site->n > 0 && site->binding[site->n - 1] == TLOB_NO_BINDING)
+                __atomic_store_n(&site->n, site->n - 1, __ATOMIC_RELEASE);
 }
 
 static int site_attach(SiteTable *table, Site *site, int file_fd) {
@@ -153,7 +162,7 @@ static int site_attach(SiteTable *table, Site *site, int file_fd) {
                 .file_fd = file_fd,
                 .offset = site->key.offset,
                 .is_return = site->key.is_return,
-                .cookie = TLOB_COOKIE(site_index(table, site), site->map.generation),
+                .cookie = site_table_cookie(table, site_index(table, site)),
         };
 
         return uprobe_attach(&spec, &site->uprobe);
@@ -164,9 +173,9 @@ static int join_error(int r, const SiteKey *key, char **ret_reason) {
         case -E2BIG:
                 return sentence_error(
                         r, ret_reason,
-                        "At most %i bindings can share a probe and a unit, and at most "
-                        "%i depths of units can share a probe; remove one of them",
-                        TLOB_SCOPE_MAX, TLOB_LEVELS_MAX);
+                        "At most %i bindings of one unit can share a probe with those "
+                        "of other units; remove one of them",
+                        TLOB_SCOPE_BINDINGS_MAX);
         case -ENOSPC:
                 return sentence_error(r, ret_reason,
                                       "All places for probes are taken; raise BindingsMax= in "
@@ -178,50 +187,53 @@ static int join_error(int r, const SiteKey *key, char **ret_reason) {
         }
 }
 
+/* A site that nobody used: from its generation on, its probe can be told from those before it. */
+static void site_begin(SiteTable *table, Site *site, const SiteKey *key) {
+        struct tlob_site *shared = &table->memory[site_index(table, site)];
+
+        *site = (Site){ .key = *key };
+        *shared = (struct tlob_site){};
+        __atomic_store_n(&shared->generation, ++table->generation, __ATOMIC_RELEASE);
+}
+
+static void site_end(SiteTable *table, const Site *site) {
+        __atomic_store_n(&table->memory[site_index(table, site)].generation, 0, __ATOMIC_RELEASE);
+}
+
 int site_table_join(SiteTable *table, const SiteKey *key, int file_fd, const SiteUser *user,
                     uint32_t *ret_site, char **ret_reason) {
-        Site *site, before;
+        Site *site;
         int r;
 
         site = site_table_find(table, key);
         if (!site)
                 return join_error(-ENOSPC, key, ret_reason);
-
-        before = *site;
         if (site->n_users == 0)
-                *site = (Site){ .key = *key, .map.generation = ++table->generation };
+                site_begin(table, site, key);
 
-        r = scope_add(table, site_index(table, site), user);
-        if (r < 0)
-                goto restore;
-        r = site_add_level(site, user_level(user));
-        if (r >= 0)
-                r = site_write(table, site);
-        if (r >= 0 && !site->uprobe)
+        r = list_add(table, site_index(table, site), user);
+        if (r >= 0 && !site->uprobe) {
                 r = site_attach(table, site, file_fd);
-        if (r < 0)
-                goto remove_scope;
+                if (r < 0)
+                        list_remove(table, site_index(table, site), user);
+        }
+        if (r < 0) {
+                if (site->n_users == 0)
+                        site_end(table, site);
+                return join_error(r, key, ret_reason);
+        }
 
         site->n_users++;
         *ret_site = site_index(table, site);
         return 0;
-
-remove_scope:
-        scope_remove(table, site_index(table, site), user);
-restore:
-        *site = before;
-        (void) site_write(table, site);
-        return join_error(r, key, ret_reason);
 }
 
 Uprobe *site_table_leave(SiteTable *table, uint32_t index, const SiteUser *user) {
         Site *site = &table->items[index];
 
-        site_remove_level(site, user_level(user));
-        if (--site->n_users == 0)
-                site->map = (struct tlob_site){};
-        (void) site_write(table, site);
-        scope_remove(table, index, user);
-
-        return site->n_users == 0 ? TAKE_PTR(site->uprobe) : NULL;
+        list_remove(table, index, user);
+        if (--site->n_users > 0)
+                return NULL;
+        site_end(table, site);
+        return TAKE_PTR(site->uprobe);
 }

@@ -26,10 +26,10 @@ typedef struct SiteKey {
 typedef struct Site Site;
 
 typedef struct SiteTable {
-        Site *items; /* an index here is an index in the map */
+        Site *items;              /* an index here is an index in the map */
+        struct tlob_site *memory; /* shared with the programs */
         size_t n;
         int prog_fd;
-        int sites_fd;
         int scopes_fd;
         bool multi;
         uint32_t generation; /* of the site that was made last */
@@ -38,8 +38,7 @@ typedef struct SiteTable {
 /* A binding at a site: who it is for. */
 typedef struct SiteUser {
         uint32_t binding;
-        uint64_t cgroup_id; /* 0: unconfined */
-        unsigned cgroup_level;
+        uint32_t unit; /* as in UnitTable */
 } SiteUser;
 
 /* n: as many sites as the maps have room for. The file descriptors stay the caller's. */
@@ -55,6 +54,9 @@ void site_table_done(SiteTable *table);
  */
 int site_table_join(SiteTable *table, const SiteKey *key, int file_fd, const SiteUser *user,
                     uint32_t *ret_site, char **ret_reason);
+
+/* What the probe of that site tells the programs. */
+uint64_t site_table_cookie(const SiteTable *table, uint32_t site);
 
 /* Undoes it. Gives the probe, to be detached, when the site is not used any more; else NULL. */
 Uprobe *site_table_leave(SiteTable *table, uint32_t site, const SiteUser *user);

@@ -2,30 +2,30 @@
 
 /*
  * Reads and ends windows from outside, while tasks go on running and the BPF programs go on changing
- * the same memory. A window has one owner: whoever swaps its generation away from it, by an atomic
- * compare-and-swap. The totals of a task are read under its sequence count, as the programs do,
+ * the same memory. A window is ended by whoever swaps its claim to "closed". The totals of a task are read under its sequence count, as the programs do,
  * which here may be in the middle of a change on another CPU.
  */
 
 #include "bpf-tasks.h"
 
-#include <sys/mman.h>
 #include <time.h>
 
+#include "bpf-memory.h"
+
 int task_table_init(TaskTable *table, int map_fd, size_t n, const uint32_t *end) {
-        void *p;
+        void *memory;
+        int r;
 
-        p = mmap(NULL, n * sizeof(struct tlob_task), PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0);
-        if (p == MAP_FAILED)
-                return -errno;
+        r = bpf_memory_map(map_fd, n, sizeof(struct tlob_task), &memory);
+        if (r < 0)
+                return r;
 
-        *table = (TaskTable){ .tasks = p, .n = n, .end = end };
+        *table = (TaskTable){ .tasks = memory, .n = n, .end = end };
         return 0;
 }
 
 void task_table_done(TaskTable *table) {
-        if (table->tasks)
-                (void) munmap(table->tasks, table->n * sizeof(struct tlob_task));
+        bpf_memory_unmap(table->tasks, table->n, sizeof(*table->tasks));
         *table = (TaskTable){};
 }
 
@@ -110,21 +110,35 @@ static void window_read(const struct tlob_task *t, const struct tlob_window *w, 
                 ret->spent_ns[i] = totals[i] - w->base_ns[i];
 }
 
+/* Ends the window, if it is one of that generation and nobody else does. Gives its claim, else 0. */
+static uint64_t window_take(const struct tlob_task *t, struct tlob_window *w, uint64_t generation,
+                            Report *ret) {
+        unsigned long long claim;
+
+        do {
+                claim = __atomic_load_n(&w->claim, __ATOMIC_ACQUIRE);
+                if (claim == TLOB_CLAIM_CLOSED ||
+                    __atomic_load_n(&w->generation, __ATOMIC_RELAXED) != generation)
+                        return TLOB_CLAIM_CLOSED;
+                window_read(t, w, ret);
+                /* A timer may report its violation meanwhile: then it is looked at again. */
+        } while (!__atomic_compare_exchange_n(&w->claim, &claim, TLOB_CLAIM_CLOSED, false,
+                                              __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+
+        __atomic_store_n(&w->generation, 0, __ATOMIC_RELEASE);
+        return claim;
+}
+
 void task_table_end(TaskTable *table, uint64_t generation, TaskTableHandler handler,
                     void *userdata) {
         for (size_t i = 0; i < task_table_end_slot(table); i++)
                 for (size_t j = 0; j < TLOB_WINDOWS_MAX; j++) {
-                        struct tlob_window *w = &table->tasks[i].windows[j];
-                        unsigned long long expected = generation, claim;
+                        struct tlob_task *t = &table->tasks[i];
+                        uint64_t claim;
                         Report report;
 
-                        if (!__atomic_compare_exchange_n(&w->generation, &expected,
-                                                         TLOB_GENERATION_BUSY, false,
-                                                         __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-                                continue;
-                        window_read(&table->tasks[i], w, &report);
-                        claim = __atomic_exchange_n(&w->claim, TLOB_CLAIM_CLOSED, __ATOMIC_ACQ_REL);
-                        __atomic_store_n(&w->generation, 0, __ATOMIC_RELEASE);
-                        handler(&report, claim, userdata);
+                        claim = window_take(t, &t->windows[j], generation, &report);
+                        if (claim != TLOB_CLAIM_CLOSED)
+                                handler(&report, claim, userdata);
                 }
 }

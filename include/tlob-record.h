@@ -70,23 +70,45 @@ struct tlob_record {
 /*
  * A site: a place where a probe sits. The cookie of the probe is the site's index and generation, so
  * that a hit of a probe that is just being taken away finds a generation that is no longer there.
+ *
+ * Lists of bindings change while programs walk along them: each place is written at once, and what is
+ * found there is believed only if the binding says that it belongs to that site (its cookies).
  */
-#define TLOB_LEVELS_MAX       8
-#define TLOB_LEVEL_UNCONFINED 255
+#define TLOB_SITE_BINDINGS_MAX  8 /* more go into scopes */
+#define TLOB_SCOPE_BINDINGS_MAX 16
+#define TLOB_NO_BINDING         (~0U) /* a hole in a list */
 
 struct tlob_site {
         __u32 generation; /* 0: not in use */
-        __u32 n_levels;
-        __u8 level[TLOB_LEVELS_MAX]; /* depths of the cgroups that bindings here are confined to */
+        __u32 n_bindings; /* in all, those in scopes too */
+        __u32 n_scoped;   /* of these, how many are in scopes */
+        __u32 n;          /* how far binding[] is in use */
+        __u32 binding[TLOB_SITE_BINDINGS_MAX];
 };
 
 #define TLOB_COOKIE(site, generation) (((__u64) (generation) << 32) | (__u32) (site))
 
-/* (site, cgroup) picks the bindings. cgroup_id 0: the bindings that are confined to no unit. */
-struct tlob_scope_key {
-        __u64 cgroup_id;
-        __u32 site;
+/*
+ * A unit that bindings are confined to. Unit 0 stands for no confinement. One that does not run has
+ * no cgroup, and nothing of it is measured.
+ */
+#define TLOB_UNIT_NONE 0
+
+struct tlob_unit {
+        __u64 cgroup_id; /* 0: it does not run */
+        __u32 level;     /* depth of that cgroup */
         __u32 reserved;
+};
+
+/* What has no room at its site: (site, unit) gives a list of bindings. */
+struct tlob_scope_key {
+        __u32 site;
+        __u32 unit;
+};
+
+struct tlob_scope {
+        __u32 n;
+        __u32 binding[TLOB_SCOPE_BINDINGS_MAX];
 };
 
 /* In and out of the program that finds where the daemon's view of the cgroup tree begins. */
@@ -96,18 +118,14 @@ struct tlob_root {
         __u32 found;
 };
 
-#define TLOB_SCOPE_MAX 16 /* bindings with the same site and the same confinement */
-
-struct tlob_scope {
-        __u32 n;
-        __u32 binding[TLOB_SCOPE_MAX];
-};
-
-/* A binding, as the BPF programs see it. */
+/* A binding, as the BPF programs see it. Written with its generation last. */
 struct tlob_binding {
         __u64 generation;                /* unique for the lifetime of the maps; 0: not in use */
         __u64 budget_ns[TLOB_N_BUDGETS]; /* ~0: none */
-        __u64 stop_is_return;            /* starts and returns are matched by stack pointer */
+        __u64 start_cookie;
+        __u64 stop_cookie;
+        __u32 unit;
+        __u32 stop_is_return; /* starts and returns are matched by stack pointer */
 };
 
 /*
@@ -130,13 +148,11 @@ struct tlob_statistics {
 
 #define TLOB_WINDOWS_MAX 8 /* open at once on one task */
 
-/* The generation of a window that the daemon is just ending. */
-#define TLOB_GENERATION_BUSY (~0ULL)
-
 /*
- * Whoever reports a violation (a timer, a tick, the stop, the daemon) swaps the claim of the window
- * from "open" to "violated", and one of them wins. It holds the number of the window from then on,
- * and the budget that was broken.
+ * Who may do what with a window is decided by its claim, which is only ever swapped. Whoever reports a
+ * violation (a timer, a tick, the stop, the daemon) swaps it from "open" to "violated": one of them
+ * wins. It holds the number of the window from then on, and the budget that was broken. Whoever ends
+ * the window (its task, or the daemon) swaps it to "closed": one of them finds that it was not yet.
  */
 #define TLOB_CLAIM_CLOSED               0ULL
 #define TLOB_CLAIM_OPEN(start_ns)       ((__u64) (start_ns) << 1)

@@ -122,8 +122,7 @@ __noinline int window_check(__u32 slot, __u32 place, const struct snapshot *at, 
 	w.claim = READ_ONCE(open->claim);
 	ordered();
 	w.generation = READ_ONCE(open->generation);
-	if (!w.generation || w.generation == TLOB_GENERATION_BUSY ||
-	    TLOB_CLAIM_IS_VIOLATED(w.claim))
+	if (!w.generation || w.claim == TLOB_CLAIM_CLOSED || TLOB_CLAIM_IS_VIOLATED(w.claim))
 		return 0;
 	w.start_ns = READ_ONCE(open->start_ns);
 	w.base_ns[TLOB_RUNNING] = READ_ONCE(open->base_ns[TLOB_RUNNING]);

@@ -27,8 +27,12 @@ __u32 n_unstored = 0;
 /* No slot from here on was ever in use. */
 __u32 slots_end = 0;
 
+/* Bit mask of the depths at which the cgroups of units lie. */
+__u32 unit_levels = 0;
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct tlob_site);
@@ -43,6 +47,23 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tlob_unit);
+} units SEC(".maps");
+
+/* From the id of a cgroup to the unit that runs in it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, __u32);
+} units_by_cgroup SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct tlob_binding);
@@ -70,6 +91,14 @@ struct {
 	__type(key, __u32);
 	__type(value, struct tlob_task);
 } tasks SEC(".maps");
+
+/* The slot of the task that runs on this CPU, plus one; 0: it has none. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} current_slots SEC(".maps");
 
 /* A stack, so that the slots in use stay close together. */
 struct {

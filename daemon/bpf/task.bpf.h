@@ -49,9 +49,30 @@ static __always_inline struct tlob_task *task_at(__u32 slot, struct task_struct 
 	return t && t->task == (__u64)task ? t : NULL;
 }
 
-static __always_inline struct tlob_task *task_find(struct task_struct *task)
+/*
+ * The same for the task that runs on this CPU, quicker: the hook on task switches keeps it. A uprobe
+ * program that is preempted goes on on the same CPU, and the hook has put things right by then.
+ */
+static __always_inline __u32 *current_slot_place(void)
 {
-	return task_at(task_slot(task), task);
+	__u32 key = 0;
+
+	return bpf_map_lookup_elem(&current_slots, &key);
+}
+
+static __always_inline __u32 current_slot(void)
+{
+	__u32 *place = current_slot_place();
+
+	return place ? READ_ONCE(*place) - 1 : NO_SLOT;
+}
+
+static __always_inline void current_slot_set(__u32 slot)
+{
+	__u32 *place = current_slot_place();
+
+	if (place)
+		WRITE_ONCE(*place, slot + 1);
 }
 
 /* The id of a task as the daemon sees it, 0 if it cannot. */
@@ -122,6 +143,7 @@ static __noinline __u32 task_new(void)
 	t->unstored = !bpf_task_storage_get(&slots, task, &slot, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (t->unstored)
 		__sync_fetch_and_add(&n_unstored, 1);
+	current_slot_set(slot);
 	return slot;
 }
 
@@ -130,6 +152,7 @@ static __always_inline void task_free(struct task_struct *task, struct tlob_task
 {
 	__u64 key = (__u64)task;
 
+	current_slot_set(NO_SLOT);
 	WRITE_ONCE(t->task, 0);
 	bpf_map_delete_elem(&slots_by_task, &key);
 	if (t->unstored)

@@ -3,8 +3,8 @@
  * The programs that measure. Two kinds, which share one record per task:
  *
  *  - start and stop, attached as uprobes, one probe per site whatever the number of bindings there.
- *    The probe's cookie names the site, (site, cgroup) picks the bindings. A start notes the task's
- *    totals, a stop takes the difference.
+ *    The probe's cookie names the site, the site lists the bindings. A start notes the task's totals,
+ *    a stop takes the difference.
  *  - hooks on the scheduler's tracepoints, which add the time since the last change to the total of
  *    the state that the task leaves. They do the same however many windows are open, and return at
  *    once for tasks that never had one.
@@ -18,6 +18,7 @@
  * elapsed: the three totals advance by the same clock readings that make up elapsed.
  */
 #include "deadline.bpf.h"
+#include "site.bpf.h"
 
 #define CLOCK_MONOTONIC 1
 
@@ -48,28 +49,25 @@ static __always_inline void window_open(struct tlob_task *t, struct tlob_window 
 	next_lower(t, &next);
 }
 
-/* A start of one binding; slot may be NO_SLOT. Global, as window_end(). */
-__noinline int binding_start(__u32 slot, __u32 binding, __u64 stack_pointer)
+static __always_inline void binding_start(struct hit *hit, __u32 binding, struct tlob_binding *b,
+					  struct tlob_statistics *stats)
 {
-	struct tlob_statistics *stats = bpf_map_lookup_elem(&statistics, &binding);
-	struct tlob_binding *b = bpf_map_lookup_elem(&bindings, &binding);
-	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
 	__u32 place = NO_PLACE, unused = NO_PLACE;
+	__u64 generation = READ_ONCE(b->generation);
 	struct snapshot at;
-	__u64 generation;
+	struct tlob_task *t;
+	__u32 slot;
 
-	if (!b || !stats)
-		return 0;
-	generation = READ_ONCE(b->generation);
-	if (!generation)
-		return 0;
-
+	if (hit->slot == NO_SLOT)
+		hit->slot = task_new();
+	slot = hit->slot;
+	t = bpf_map_lookup_elem(&tasks, &slot);
 	if (t)
 		place = window_find(t, generation, &unused);
 	if (t && place < TLOB_WINDOWS_MAX) {
-		if (!b->stop_is_return || stack_pointer < t->windows[place].stack_pointer) {
+		if (!b->stop_is_return || hit->stack_pointer < t->windows[place].stack_pointer) {
 			count(stats->nested);
-			return 0;
+			return;
 		}
 		/* The frame of the open window is gone, and no return told. */
 		task_snapshot(t, &at);
@@ -81,87 +79,52 @@ __noinline int binding_start(__u32 slot, __u32 binding, __u64 stack_pointer)
 	if (!t || unused >= TLOB_WINDOWS_MAX)
 		count(stats->over_limit);
 	else
-		window_open(t, &t->windows[unused], binding, b, generation, stack_pointer);
-	return 0;
+		window_open(t, &t->windows[unused], binding, b, generation, hit->stack_pointer);
 }
 
-/* A stop of one binding, at the moment "at"; slot may be NO_SLOT. Global, as window_end(). */
-__noinline int binding_stop(__u32 slot, __u32 binding, __u64 stack_pointer,
-			    const struct snapshot *at)
+static __always_inline void binding_unmatched(struct hit *hit, struct tlob_binding *b,
+					      struct tlob_statistics *stats)
+{
+	__u32 slot = hit->slot, unused;
+	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
+
+	if (!t || window_find(t, READ_ONCE(b->generation), &unused) == NO_PLACE)
+		count(stats->unmatched);
+}
+
+/* A start of that binding, or a stop that may have found no window; if it is for that binding at all. */
+__noinline int binding_hit(struct hit *hit, __u32 binding)
 {
 	struct tlob_statistics *stats = bpf_map_lookup_elem(&statistics, &binding);
-	struct tlob_binding *b = bpf_map_lookup_elem(&bindings, &binding);
-	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
-	__u32 place = NO_PLACE, unused;
-	__u64 generation;
+	struct tlob_binding *b;
 
-	if (!b || !stats || !at)
+	if (!hit || !stats)
 		return 0;
-	generation = READ_ONCE(b->generation);
-	if (!generation)
+	b = binding_of_hit(hit, binding);
+	if (!b)
 		return 0;
-
-	if (t)
-		place = window_find(t, generation, &unused);
-	if (!t || place >= TLOB_WINDOWS_MAX) {
-		count(stats->unmatched);
-		return 0;
-	}
-	/* The return of an inner call: its frame lies below that of the window. */
-	if (b->stop_is_return &&
-	    stack_pointer - RETURN_ADDRESS_SIZE < t->windows[place].stack_pointer)
-		return 0;
-
-	window_end(slot, place, at, TLOB_END_STOP);
-	if (!task_has_windows(t))
-		task_forget_deadlines(t);
+	if (hit->side == SIDE_START)
+		binding_start(hit, binding, b, stats);
+	else
+		binding_unmatched(hit, b, stats);
 	return 0;
-}
-
-/* The bindings of a site for the current task's cgroup at one depth. */
-static __always_inline struct tlob_scope *scope_find(void *scopes, __u32 site, __u32 level)
-{
-	struct tlob_scope_key key = { .site = site };
-
-	if (level != TLOB_LEVEL_UNCONFINED) {
-		key.cgroup_id = bpf_get_current_ancestor_cgroup_id(level);
-		if (!key.cgroup_id)
-			return NULL;
-	}
-	return bpf_map_lookup_elem(scopes, &key);
-}
-
-static __always_inline struct tlob_site *site_find(void *sites, __u64 cookie)
-{
-	__u32 index = (__u32)cookie;
-	struct tlob_site *site = bpf_map_lookup_elem(sites, &index);
-
-	return site && site->generation == cookie >> 32 ? site : NULL;
 }
 
 /* Returns the slot of the task if a window may have been opened, else NO_SLOT. */
 static __always_inline __u32 on_start(struct pt_regs *ctx)
 {
-	__u64 cookie = bpf_get_attach_cookie(ctx);
-	struct tlob_site *site = site_find(&start_sites, cookie);
-	__u32 slot = NO_SLOT, i, j;
+	struct hit hit = {
+		.cookie = bpf_get_attach_cookie(ctx),
+		.stack_pointer = PT_REGS_SP(ctx),
+		.level = LEVEL_UNKNOWN,
+		.slot = current_slot(),
+		.side = SIDE_START,
+	};
+	struct tlob_site *site = site_find(&start_sites, hit.cookie);
 
-	if (!site)
-		return NO_SLOT;
-
-	for (i = 0; i < TLOB_LEVELS_MAX && i < site->n_levels; i++) {
-		struct tlob_scope *scope = scope_find(&start_scopes, (__u32)cookie, site->level[i]);
-
-		if (!scope)
-			continue;
-		if (slot == NO_SLOT)
-			slot = task_slot(bpf_get_current_task_btf());
-		if (slot == NO_SLOT)
-			slot = task_new();
-		for (j = 0; j < TLOB_SCOPE_MAX && j < scope->n; j++)
-			binding_start(slot, scope->binding[j], PT_REGS_SP(ctx));
-	}
-	return slot;
+	if (site)
+		site_hit(site, &hit);
+	return hit.slot;
 }
 
 /* Where the start itself may arm the timer (Linux 7.0). */
@@ -177,32 +140,88 @@ static __always_inline void on_start_arm(struct pt_regs *ctx)
 		timer_arm(t, slot, task_deadline(t), READ_ONCE(t->last_ns));
 }
 
+/* The open windows of a task that end at a site, as a bit mask. Global, as window_end(). */
+__noinline __u32 windows_at(__u32 slot, __u64 cookie)
+{
+	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
+	__u32 mask = 0, i;
+
+	if (!t)
+		return 0;
+	for (i = 0; i < TLOB_WINDOWS_MAX; i++) {
+		__u64 generation = READ_ONCE(t->windows[i].generation);
+		__u32 binding = READ_ONCE(t->windows[i].binding);
+		struct tlob_binding *b;
+
+		if (!generation)
+			continue;
+		b = bpf_map_lookup_elem(&bindings, &binding);
+		if (b && b->stop_cookie == cookie && READ_ONCE(b->generation) == generation)
+			mask |= 1U << i;
+	}
+	return mask;
+}
+
+/* Global, as window_end(). */
+__noinline int window_stop(struct hit *hit, __u32 place, const struct snapshot *at)
+{
+	struct tlob_window *w;
+	struct tlob_binding *b;
+	struct tlob_task *t;
+	__u32 slot, binding;
+
+	if (!hit || !at || place >= TLOB_WINDOWS_MAX)
+		return 0;
+	slot = hit->slot;
+	t = bpf_map_lookup_elem(&tasks, &slot);
+	if (!t)
+		return 0;
+	w = &t->windows[place];
+	binding = w->binding;
+	b = bpf_map_lookup_elem(&bindings, &binding);
+	/* The return of an inner call: its frame lies below that of the window. */
+	if (!b ||
+	    (b->stop_is_return && hit->stack_pointer - RETURN_ADDRESS_SIZE < w->stack_pointer))
+		return 0;
+
+	if (window_end(slot, place, at, TLOB_END_STOP) && !task_has_windows(t))
+		task_forget_deadlines(t);
+	return 0;
+}
+
+/*
+ * A stop ends the windows of the task that it is the stop of, also when the task has left its unit
+ * meanwhile. Only if there are bindings here without a window are they looked for.
+ */
 static __always_inline int on_stop(struct pt_regs *ctx)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 slot = task_slot(task), i, j;
-	struct tlob_task *t = task_at(slot, task);
+	struct hit hit = {
+		.stack_pointer = PT_REGS_SP(ctx),
+		.level = LEVEL_UNKNOWN,
+		.slot = current_slot(),
+		.side = SIDE_STOP,
+	};
+	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &hit.slot);
 	struct snapshot at = {};
 	struct tlob_site *site;
-	__u64 cookie;
+	__u32 i, mask = 0;
 
 	/* First, so that the window ends when the code that it measures does. */
 	if (t)
 		task_snapshot(t, &at);
 
-	cookie = bpf_get_attach_cookie(ctx);
-	site = site_find(&stop_sites, cookie);
+	hit.cookie = bpf_get_attach_cookie(ctx);
+	site = site_find(&stop_sites, hit.cookie);
 	if (!site)
 		return 0;
 
-	for (i = 0; i < TLOB_LEVELS_MAX && i < site->n_levels; i++) {
-		struct tlob_scope *scope = scope_find(&stop_scopes, (__u32)cookie, site->level[i]);
-
-		if (!scope)
-			continue;
-		for (j = 0; j < TLOB_SCOPE_MAX && j < scope->n; j++)
-			binding_stop(slot, scope->binding[j], PT_REGS_SP(ctx), &at);
-	}
+	if (t)
+		mask = windows_at(hit.slot, hit.cookie);
+	if ((__u32)__builtin_popcount(mask) < READ_ONCE(site->n_bindings))
+		site_hit(site, &hit);
+	for (i = 0; i < TLOB_WINDOWS_MAX && mask; i++, mask >>= 1)
+		if (mask & 1)
+			window_stop(&hit, i, &at);
 	return 0;
 }
 
@@ -247,13 +266,14 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	__u32 out_slot = task_slot(prev), in_slot = task_slot(next);
+	__u32 out_slot = current_slot(), in_slot = task_slot(next);
 	struct tlob_task *out = task_at(out_slot, prev), *in = task_at(in_slot, next);
 	__u64 now;
 
 	if (!out && !in)
 		return 0;
 
+	current_slot_set(in ? in_slot : NO_SLOT);
 	now = bpf_ktime_get_ns();
 	if (out) {
 		task_account(out, preempt || !prev_state ? TLOB_WAITING : TLOB_SLEEPING, now);
@@ -290,9 +310,8 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 SEC("tp_btf/hrtimer_expire_entry")
 int BPF_PROG(on_tick)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 slot = task_slot(task);
-	struct tlob_task *t = task_at(slot, task);
+	__u32 slot = current_slot();
+	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
 	__u64 deadline, now;
 
 	if (!t)
@@ -312,9 +331,8 @@ int BPF_PROG(on_tick)
 
 static __always_inline int end_task(__u32 end)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 slot = task_slot(task);
-	struct tlob_task *t = task_at(slot, task);
+	__u32 slot = current_slot();
+	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
 	struct snapshot at = {};
 	int i;
 
@@ -324,7 +342,7 @@ static __always_inline int end_task(__u32 end)
 	task_snapshot(t, &at);
 	for (i = 0; i < TLOB_WINDOWS_MAX; i++)
 		window_end(slot, i, &at, end);
-	task_free(task, t, slot);
+	task_free(bpf_get_current_task_btf(), t, slot);
 	return 0;
 }
 

@@ -93,12 +93,12 @@ static __always_inline void count_lost(struct tlob_statistics *stats)
 /*
  * Reports the violation of an open window, of which w is a copy and claim the place: whoever swaps
  * the claim has found it. The record is reserved before that, so that it comes before the one of the
- * window's completion. Returns the claim as it is then.
+ * window's completion.
  */
-static __always_inline __u64 window_violate(struct tlob_statistics *stats,
-					    const struct tlob_task *t, const struct tlob_window *w,
-					    __u64 *claim, const struct verdict *v,
-					    const struct snapshot *at, __u32 state)
+static __always_inline void window_violate(struct tlob_statistics *stats, const struct tlob_task *t,
+					   const struct tlob_window *w, __u64 *claim,
+					   const struct verdict *v, const struct snapshot *at,
+					   __u32 state)
 {
 	__u64 open = TLOB_CLAIM_OPEN(w->start_ns);
 	__u64 id = __sync_fetch_and_add(&next_window_id, 1);
@@ -122,7 +122,6 @@ static __always_inline __u64 window_violate(struct tlob_statistics *stats,
 		else
 			bpf_ringbuf_discard(r, 0);
 	}
-	return seen == open ? violated : seen;
 }
 
 static __always_inline void count_maximum(__u32 binding, __u64 elapsed)
@@ -185,9 +184,9 @@ static __always_inline void window_complete(struct tlob_statistics *stats,
 }
 
 /*
- * Ends a window of the current task, if it is open: books, and the reports that it owes. The daemon may
- * be ending the same window, because its binding is being removed: the first compare-and-swap decides
- * who does. A timer may be reporting its violation: that is decided by the second.
+ * Ends a window of the current task, if it is open: books, and the reports that it owes. Returns
+ * whether it did: the daemon may end the same window, because its binding is being removed. A timer
+ * may be reporting its violation. The claim decides both.
  *
  * Global, so that the verifier looks at it once and not for every way that leads here.
  */
@@ -204,11 +203,8 @@ __noinline int window_end(__u32 slot, __u32 place, const struct snapshot *at, __
 		return 0;
 	open = &t->windows[place];
 	w = *open;
-	if (!w.generation || w.generation == TLOB_GENERATION_BUSY)
+	if (!w.generation)
 		return 0;
-	if (__sync_val_compare_and_swap(&open->generation, w.generation, 0) != w.generation)
-		return 0;
-
 	b = bpf_map_lookup_elem(&bindings, &w.binding);
 	stats = bpf_map_lookup_elem(&statistics, &w.binding);
 	if (!b || !stats)
@@ -216,15 +212,17 @@ __noinline int window_end(__u32 slot, __u32 place, const struct snapshot *at, __
 
 	judge(&v, b, &w, at);
 	if (v.exceeded)
-		claim = window_violate(stats, t, &w, &open->claim, &v, at, TLOB_RUNNING);
-	else
-		claim = __sync_val_compare_and_swap(&open->claim, TLOB_CLAIM_OPEN(w.start_ns),
-						    TLOB_CLAIM_CLOSED);
+		window_violate(stats, t, &w, &open->claim, &v, at, TLOB_RUNNING);
+
+	claim = __sync_lock_test_and_set(&open->claim, TLOB_CLAIM_CLOSED);
+	if (claim == TLOB_CLAIM_CLOSED)
+		return 0;
+	WRITE_ONCE(open->generation, 0);
 
 	count_end(stats, &w, &v, end, TLOB_CLAIM_IS_VIOLATED(claim));
 	if (TLOB_CLAIM_IS_VIOLATED(claim))
 		window_complete(stats, t, &w, claim, &v, at, end);
-	return 0;
+	return 1;
 }
 
 #define NO_PLACE TLOB_WINDOWS_MAX

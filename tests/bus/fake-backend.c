@@ -96,6 +96,10 @@ static int fake_remove(Backend *backend, uint32_t index, Statistics *ret_final) 
         return 0;
 }
 
+static int fake_set_cgroup(Backend *backend, uint32_t index, uint64_t cgroup_id, unsigned level) {
+        return 0;
+}
+
 static int fake_set_budget(Backend *backend, uint32_t index,
                            const uint64_t budget_ns[static TLOB_N_BUDGETS]) {
         fake.calls.set_budget++;
@@ -159,6 +163,7 @@ const BackendOps fake_backend_ops = {
         .free = fake_free,
         .add = fake_add,
         .remove = fake_remove,
+        .set_cgroup = fake_set_cgroup,
         .set_budget = fake_set_budget,
         .get_fd = fake_get_fd,
         .dispatch = fake_dispatch,

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef SITE_BPF_H
+#define SITE_BPF_H
+
+#include "maps.bpf.h"
+
+/*
+ * From a hit of a probe to the bindings that it is for: those of the site whose unit the current
+ * task belongs to. What is then done with each of them is binding_hit(), in tlob.bpf.c.
+ */
+
+enum side {
+	SIDE_START,
+	SIDE_STOP,
+};
+
+/* A probe that was hit. */
+struct hit {
+	__u64 cookie;
+	__u64 stack_pointer;
+	/* The cgroup of the task at one depth: units mostly lie at the same. */
+	__u64 cgroup_id;
+	__u32 level;
+	__u32 slot;
+	__u32 side;
+	__u32 reserved;
+};
+
+#define LEVEL_UNKNOWN (~0U)
+#define LEVELS_MAX    32 /* bits of unit_levels */
+
+static __always_inline struct tlob_site *site_find(void *sites, __u64 cookie)
+{
+	__u32 index = (__u32)cookie;
+	struct tlob_site *site = bpf_map_lookup_elem(sites, &index);
+
+	return site && READ_ONCE(site->generation) == cookie >> 32 ? site : NULL;
+}
+
+static __always_inline __u64 cgroup_at(struct hit *hit, __u32 level)
+{
+	if (hit->level != level) {
+		hit->cgroup_id = bpf_get_current_ancestor_cgroup_id(level);
+		hit->level = level;
+	}
+	return hit->cgroup_id;
+}
+
+static __always_inline bool in_unit(struct hit *hit, __u32 unit)
+{
+	struct tlob_unit *u;
+	__u64 id;
+
+	if (unit == TLOB_UNIT_NONE)
+		return true;
+	u = bpf_map_lookup_elem(&units, &unit);
+	if (!u)
+		return false;
+	id = READ_ONCE(u->cgroup_id);
+	return id && cgroup_at(hit, u->level) == id;
+}
+
+/* That binding, if the hit is for it. */
+static __always_inline struct tlob_binding *binding_of_hit(struct hit *hit, __u32 binding)
+{
+	struct tlob_binding *b = bpf_map_lookup_elem(&bindings, &binding);
+
+	if (!b || !READ_ONCE(b->generation))
+		return NULL;
+	if ((hit->side == SIDE_START ? b->start_cookie : b->stop_cookie) != hit->cookie)
+		return NULL;
+	return in_unit(hit, b->unit) ? b : NULL;
+}
+
+/* Global, so that the verifier looks at it once and not for each place in a list. */
+int binding_hit(struct hit *hit, __u32 binding);
+
+/* Global, as above. */
+__noinline int scope_hit(struct hit *hit, __u32 unit)
+{
+	struct tlob_scope_key key = { .unit = unit };
+	struct tlob_scope *scope;
+	__u32 i;
+
+	if (!hit)
+		return 0;
+	key.site = (__u32)hit->cookie;
+	if (hit->side == SIDE_START)
+		scope = bpf_map_lookup_elem(&start_scopes, &key);
+	else
+		scope = bpf_map_lookup_elem(&stop_scopes, &key);
+	if (!scope)
+		return 0;
+	for (i = 0; i < TLOB_SCOPE_BINDINGS_MAX && i < scope->n; i++)
+		binding_hit(hit, scope->binding[i]);
+	return 0;
+}
+
+/* Global, as above. */
+__noinline int scopes_hit(struct hit *hit)
+{
+	__u32 levels = READ_ONCE(unit_levels), level;
+
+	if (!hit)
+		return 0;
+	scope_hit(hit, TLOB_UNIT_NONE);
+	for (level = 0; level < LEVELS_MAX; level++) {
+		__u64 cgroup_id;
+		__u32 *unit;
+
+		if (!(levels & 1U << level))
+			continue;
+		cgroup_id = cgroup_at(hit, level);
+		unit = bpf_map_lookup_elem(&units_by_cgroup, &cgroup_id);
+		if (unit)
+			scope_hit(hit, *unit);
+	}
+	return 0;
+}
+
+/* binding_hit() for each binding of the site; it looks itself whether the hit is for it. */
+static __always_inline void site_hit(struct tlob_site *site, struct hit *hit)
+{
+	__u32 i;
+
+	for (i = 0; i < TLOB_SITE_BINDINGS_MAX && i < site->n; i++)
+		binding_hit(hit, READ_ONCE(site->binding[i]));
+	if (READ_ONCE(site->n_scoped))
+		scopes_hit(hit);
+}
+
+#endif
