@@ -13,6 +13,7 @@
 #include "duration.h"
 #include "event.h"
 #include "filter.h"
+#include "histogram.h"
 #include "proxy.h"
 #include "sentence.h"
 #include "verbs.h"
@@ -47,6 +48,7 @@ static const Field list_fields[] = {
         {},
 };
 
+/* The members that begin with "shown" are made for the sheet. */
 static const Field binding_fields[] = {
         { "State", "State", FIELD_STATE },
         { "StateReason", "Reason", FIELD_TEXT },
@@ -64,6 +66,10 @@ static const Field binding_fields[] = {
         { "RunningNSec", "Running", FIELD_DURATION },
         { "WaitingNSec", "Waiting", FIELD_DURATION },
         { "SleepingNSec", "Sleeping", FIELD_DURATION },
+        { "shown-p50", "p50", FIELD_DURATION },
+        { "shown-p90", "p90", FIELD_DURATION },
+        { "shown-p99", "p99", FIELD_DURATION },
+        { "shown-p99.9", "p99.9", FIELD_DURATION },
         { "MaxNSec", "Longest window", FIELD_DURATION },
         { "Counters", "Counters", FIELD_COUNTERS },
         {},
@@ -184,6 +190,60 @@ ExitStatus verb_list_bindings(Client *client, int argc, char **argv) {
         return status_of_memory(r);
 }
 
+/* [[upper, count], ...]; null for the upper bound that there is not. */
+static size_t read_histogram(const json_object *binding, HistogramBucket **ret) {
+        json_object *array = json_object_object_get(binding, "Histogram");
+        size_t n =
+                json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
+        HistogramBucket *buckets = calloc(n + 1, sizeof(*buckets));
+
+        for (size_t i = 0; buckets && i < n; i++) {
+                json_object *pair = json_object_array_get_idx(array, i),
+                            *upper = json_object_array_get_idx(pair, 0);
+
+                buckets[i] = (HistogramBucket){
+                        .upper_ns = upper ? json_object_get_uint64(upper) : UINT64_MAX,
+                        .count = json_object_get_uint64(json_object_array_get_idx(pair, 1)),
+                };
+        }
+        *ret = buckets;
+        return buckets ? n : 0;
+}
+
+static int add_percentiles(json_object *binding) {
+        static const struct {
+                const char *name;
+                unsigned per_mille;
+        } percentiles[] = {
+                { "shown-p50", 500 },
+                { "shown-p90", 900 },
+                { "shown-p99", 990 },
+                { "shown-p99.9", 999 },
+        };
+        _cleanup_free_ HistogramBucket *buckets = NULL;
+        size_t n = read_histogram(binding, &buckets);
+
+        for (size_t i = 0; n > 0 && i < ELEMENTSOF(percentiles); i++) {
+                uint64_t ns = histogram_quantile(buckets, n, percentiles[i].per_mille,
+                                                 json_number(binding, "MaxNSec"));
+                int r;
+
+                r = json_add(binding, percentiles[i].name, json_object_new_uint64(ns));
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int show_binding(Output *output, json_object *binding) {
+        int r;
+
+        r = add_percentiles(binding);
+        if (r < 0)
+                return r;
+        return output_sheet(output, json_string(binding, "Name"), binding_fields, binding);
+}
+
 ExitStatus verb_show(Client *client, int argc, char **argv) {
         _cleanup_json_ json_object *all = json_object_new_array();
         ExitStatus status = STATUS_DONE;
@@ -199,8 +259,7 @@ ExitStatus verb_show(Client *client, int argc, char **argv) {
                 if (client->output.json != JSON_OFF)
                         r = json_append(all, TAKE_PTR(binding));
                 else
-                        r = output_sheet(&client->output, json_string(binding, "Name"),
-                                         binding_fields, binding);
+                        r = show_binding(&client->output, binding);
         }
         if (r >= 0 && client->output.json != JSON_OFF)
                 r = output_json(&client->output, all);

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 
 #include "bpf-detacher.h"
+#include "bpf-histograms.h"
 #include "bpf-memory.h"
 #include "bpf-programs.h"
 #include "bpf-sites.h"
@@ -45,6 +46,7 @@ typedef struct BpfBackend {
         SiteTable start_sites;
         SiteTable stop_sites;
         UnitTable units;
+        HistogramTable histograms;
         struct tlob_binding *bindings; /* shared with the programs */
         Detacher *detacher;
         Entry *entries;
@@ -124,11 +126,12 @@ static Backend *bpf_backend_free(Backend *backend) {
 
         for (size_t i = 0; i < b->n_entries; i++)
                 if (b->entries[i].generation && !b->entries[i].retired)
-                        (void) backend->ops->remove(backend, (uint32_t) i, NULL);
+                        (void) backend->ops->remove(backend, (uint32_t) i, NULL, NULL);
         detacher_free(b->detacher);
         site_table_done(&b->stop_sites);
         site_table_done(&b->start_sites);
         unit_table_done(&b->units);
+        histogram_table_done(&b->histograms);
         bpf_memory_unmap(b->bindings, b->n_entries, sizeof(*b->bindings));
         free(b->entries);
         free(b->pending);
@@ -174,6 +177,10 @@ static int bpf_backend_set_up(BpfBackend *b, const BackendConfig *config) {
         if (r < 0)
                 return r;
         b->bindings = bindings;
+        r = histogram_table_init(&b->histograms, b->n_entries, b->n_cpus,
+                                 bpf_map__fd(bpf->maps.histograms));
+        if (r < 0)
+                return r;
         r = site_table_init(&b->start_sites, config->bindings_max,
                             bpf_programs_start_fd(&b->programs), bpf_map__fd(bpf->maps.start_sites),
                             bpf_map__fd(bpf->maps.start_scopes), b->programs.multi);
@@ -255,6 +262,7 @@ static int entry_clear_maximum(BpfBackend *b, uint32_t index) {
 /* Another binding may have had this index. */
 static int entry_clear_books(BpfBackend *b, uint32_t index) {
         _cleanup_free_ struct tlob_statistics *statistics = NULL;
+        int r;
 
         statistics = calloc(b->n_cpus, sizeof(*statistics));
         if (!statistics)
@@ -262,6 +270,9 @@ static int entry_clear_books(BpfBackend *b, uint32_t index) {
         if (bpf_map_update_elem(bpf_map__fd(b->programs.bpf->maps.statistics), &index, statistics,
                                 BPF_ANY) < 0)
                 return -errno;
+        r = histogram_table_clear(&b->histograms, index);
+        if (r < 0)
+                return r;
         return entry_clear_maximum(b, index);
 }
 
@@ -426,6 +437,7 @@ typedef struct Removal {
         BpfBackend *b;
         const Entry *entry;
         Statistics *final;
+        Histogram *histogram; /* NULL: nobody asks */
 } Removal;
 
 /* A window that ended because its binding is being removed: books, and the reports that it owes. */
@@ -437,6 +449,8 @@ static void on_window_removed(Report *report, uint64_t claim, void *userdata) {
         for (size_t i = 0; i < TLOB_N_STATES; i++)
                 final->counters.spent_ns[i] += report->spent_ns[i];
         final->counters.ended[TLOB_END_REMOVED]++;
+        if (removal->histogram)
+                removal->histogram->counts[histogram_bucket(report->elapsed_ns)]++;
         if (report->elapsed_ns > final->max_ns)
                 final->max_ns = report->elapsed_ns;
 
@@ -459,7 +473,8 @@ static void on_window_removed(Report *report, uint64_t claim, void *userdata) {
         push_pending(b, report, final);
 }
 
-static int bpf_backend_remove(Backend *backend, uint32_t index, Statistics *ret_final) {
+static int bpf_backend_remove(Backend *backend, uint32_t index, Statistics *ret_final,
+                              Histogram *histogram) {
         BpfBackend *b = BPF(backend);
         Entry *entry = &b->entries[index];
         Statistics final = {};
@@ -474,9 +489,16 @@ static int bpf_backend_remove(Backend *backend, uint32_t index, Statistics *ret_
         unit_table_leave(&b->units, entry->user.unit);
 
         r = read_statistics(b, entry, &final);
+        if (r >= 0 && histogram)
+                r = histogram_table_read(&b->histograms, index, histogram);
         final.open = 0;
         task_table_end(&b->tasks, entry->generation, on_window_removed,
-                       &(Removal){ .b = b, .entry = entry, .final = &final });
+                       &(Removal){
+                               .b = b,
+                               .entry = entry,
+                               .final = &final,
+                               .histogram = histogram,
+                       });
         if (ret_final)
                 *ret_final = final;
         return r;
@@ -537,6 +559,10 @@ static int bpf_backend_statistics(Backend *backend, uint32_t index, Statistics *
         return read_statistics(b, &b->entries[index], ret);
 }
 
+static int bpf_backend_histogram(Backend *backend, uint32_t index, Histogram *histogram) {
+        return histogram_table_read(&BPF(backend)->histograms, index, histogram);
+}
+
 static int bpf_backend_reset_statistics(Backend *backend, uint32_t index) {
         BpfBackend *b = BPF(backend);
         Entry *entry = &b->entries[index];
@@ -550,6 +576,9 @@ static int bpf_backend_reset_statistics(Backend *backend, uint32_t index) {
 
         entry->base = now.counters;
         entry->base.starts -= now.open;
+        r = histogram_table_reset(&b->histograms, index);
+        if (r < 0)
+                return r;
         return entry_clear_maximum(b, index);
 }
 
@@ -582,6 +611,7 @@ const BackendOps backend_bpf_ops = {
         .dispatch = bpf_backend_dispatch,
         .lost = bpf_backend_lost,
         .statistics = bpf_backend_statistics,
+        .histogram = bpf_backend_histogram,
         .reset_statistics = bpf_backend_reset_statistics,
         .limitations = bpf_backend_limitations,
         .deadline_mode = bpf_backend_deadline_mode,

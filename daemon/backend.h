@@ -8,6 +8,7 @@
 #include "binding.h"
 #include "cleanup.h"
 #include "config.h"
+#include "histogram.h"
 #include "violation.h"
 
 /*
@@ -57,10 +58,12 @@ typedef struct BackendOps {
                    uint32_t *ret_index, char **ret_reason);
 
         /*
-         * Takes the probes away and gives the final books. Open windows end as "removed", and the
+         * Takes the probes away, gives the final books, and adds to the histogram (ret_final and
+         * histogram may be NULL). Open windows end as "removed", and the
          * reports that they owe come with the next dispatch; the index is free after that.
          */
-        int (*remove)(Backend *backend, uint32_t index, Statistics *ret_final);
+        int (*remove)(Backend *backend, uint32_t index, Statistics *ret_final,
+                      Histogram *histogram);
 
         /*
          * Where the unit of the binding runs now, in the depth that we see; 0: it does not run.
@@ -82,6 +85,12 @@ typedef struct BackendOps {
         uint64_t (*lost)(Backend *backend);
 
         int (*statistics)(Backend *backend, uint32_t index, Statistics *ret);
+
+        /*
+         * Adds the lengths of the windows that have ended. NULL, or -EOPNOTSUPP: not known to this
+         * back end.
+         */
+        int (*histogram)(Backend *backend, uint32_t index, Histogram *histogram);
 
         /* All counters to zero. Windows that are open count as begun. */
         int (*reset_statistics)(Backend *backend, uint32_t index);

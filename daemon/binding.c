@@ -47,6 +47,7 @@ Binding *binding_free(Binding *binding) {
         free(binding->state_reason);
         elf_site_done(&binding->stop_site);
         elf_site_done(&binding->start_site);
+        histogram_free(binding->past_lengths);
         free(binding->build_id);
         free(binding->path);
         for (size_t i = 0; i < binding->n_errors; i++)
@@ -297,6 +298,19 @@ void binding_clear_error(Binding *binding, const char *key) {
         update_error(binding);
 }
 
+int binding_keep_lengths(Binding *binding, const Histogram *lengths) {
+        static const Histogram none = {};
+
+        if (memcmp(lengths, &none, sizeof(none)) == 0)
+                return 0;
+        if (!binding->past_lengths)
+                binding->past_lengths = calloc(1, sizeof(*binding->past_lengths));
+        if (!binding->past_lengths)
+                return -ENOMEM;
+        histogram_add(binding->past_lengths, lengths);
+        return 0;
+}
+
 const char *binding_state_to_string(BindingState state) {
         static const char *const names[] = {
                 [BINDING_ACTIVE] = "active",
@@ -322,6 +336,7 @@ void binding_adopt(Binding *binding, Binding *from) {
         binding->backend = TAKE_PTR(from->backend);
         binding->backend_index = from->backend_index;
         binding->past = from->past;
+        binding->past_lengths = TAKE_PTR(from->past_lengths);
         binding->rate_begin_ns = from->rate_begin_ns;
         binding->rate_count = from->rate_count;
         binding->n_suppressed = from->n_suppressed;

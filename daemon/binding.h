@@ -9,6 +9,7 @@
 
 #include "cleanup.h"
 #include "elf-file.h"
+#include "histogram.h"
 #include "tlob-record.h"
 #include "violation.h"
 
@@ -78,6 +79,7 @@ typedef struct Binding {
         struct Backend *backend; /* not owned; NULL unless active */
         uint32_t backend_index;  /* the back end's own handle, valid with backend */
         Statistics past;         /* from when its probes were set before */
+        Histogram *past_lengths; /* the same; owned; NULL: there were no windows */
 
         /* Of the rate limit. */
         uint64_t rate_begin_ns;
@@ -156,6 +158,9 @@ bool binding_same_probes(const Binding *a, const Binding *b);
 
 /* Hands over what became of a binding to the one that takes its place: state, probes, rate limit. */
 void binding_adopt(Binding *binding, Binding *from);
+
+/* Adds to what was measured before. Returns 0 or -ENOMEM. */
+int binding_keep_lengths(Binding *binding, const Histogram *lengths);
 
 const char *binding_state_to_string(BindingState state);
 int backend_choice_from_string(const char *s, BackendChoice *ret); /* -EINVAL */

@@ -54,6 +54,8 @@ static int set_sizes(struct tlob_bpf *bpf, const BackendConfig *config) {
                 { bpf->maps.bindings, config->bindings_max },
                 { bpf->maps.statistics, config->bindings_max },
                 { bpf->maps.maxima, config->bindings_max },
+                { bpf->maps.histograms,
+                  (config->bindings_max + TLOB_HISTOGRAMS_GROUP - 1) / TLOB_HISTOGRAMS_GROUP },
                 { bpf->maps.tasks, config->tasks_max },
                 { bpf->maps.timers, config->tasks_max },
                 { bpf->maps.free_slots, config->tasks_max },

@@ -60,6 +60,7 @@ static int attach(Manager *m, Binding *binding, const ElfFile *elf, char **ret_e
 }
 
 void manager_detach_binding(Manager *m, Binding *binding) {
+        Histogram lengths = {};
         BackendSlot *slot;
         Statistics final;
 
@@ -67,8 +68,11 @@ void manager_detach_binding(Manager *m, Binding *binding) {
                 return;
 
         slot = manager_slot_of(m, binding->backend);
-        if (slot->ops->remove(slot->backend, binding->backend_index, &final) >= 0)
+        if (slot->ops->remove(slot->backend, binding->backend_index, &final, &lengths) >= 0) {
                 statistics_add(&binding->past, &final);
+                if (binding_keep_lengths(binding, &lengths) < 0)
+                        log_oom();
+        }
         /* The last reports are still the binding's. */
         manager_dispatch(m, slot);
         slot->bindings[binding->backend_index] = NULL;

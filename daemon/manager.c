@@ -187,8 +187,27 @@ int manager_get_statistics(Manager *m, const Binding *binding, Statistics *ret) 
         return 0;
 }
 
+int manager_get_histogram(Manager *m, const Binding *binding, Histogram *ret) {
+        Histogram histogram = {};
+
+        if (binding->backend) {
+                const BackendOps *ops = binding->backend->ops;
+                int r = -EOPNOTSUPP;
+
+                if (ops->histogram)
+                        r = ops->histogram(binding->backend, binding->backend_index, &histogram);
+                if (r < 0)
+                        return r;
+        }
+        if (binding->past_lengths)
+                histogram_add(&histogram, binding->past_lengths);
+        *ret = histogram;
+        return 0;
+}
+
 int manager_reset_statistics(Manager *m, Binding *binding) {
         binding->past = (Statistics){};
+        binding->past_lengths = histogram_free(binding->past_lengths);
         binding->n_suppressed = 0;
         if (!binding->backend)
                 return 0;

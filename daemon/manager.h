@@ -95,6 +95,9 @@ Binding *manager_find_binding(Manager *manager, const char *name, char **ret_err
 
 /* Since tlobd was started, or the last reset: also from times when its unit ran before. */
 int manager_get_statistics(Manager *manager, const Binding *binding, Statistics *ret);
+
+/* The lengths of its windows, for the same time. -EOPNOTSUPP: its back end does not know them. */
+int manager_get_histogram(Manager *manager, const Binding *binding, Histogram *ret);
 int manager_reset_statistics(Manager *manager, Binding *binding);
 
 typedef struct ManagerTotals {

@@ -146,6 +146,21 @@ struct tlob_statistics {
         __u64 spent_ns[TLOB_N_STATES]; /* by windows that ended */
 };
 
+/*
+ * How long windows took, in buckets: of the same width up to 2^TLOB_SUB_BUCKET_BITS ns, and from
+ * there on so many for each power of two. Longer than the last one's lower bound (73 min) is all the
+ * same.
+ */
+#define TLOB_SUB_BUCKET_BITS 4
+#define TLOB_BUCKETS         624
+
+struct tlob_histogram {
+        __u64 counts[TLOB_BUCKETS];
+};
+
+/* The histograms of so many bindings are made at once, when the first of them is there. */
+#define TLOB_HISTOGRAMS_GROUP 16
+
 #define TLOB_WINDOWS_MAX 8 /* open at once on one task */
 
 /*

@@ -84,6 +84,24 @@ struct {
 	__type(value, __u64);
 } maxima SEC(".maps");
 
+/*
+ * In groups of bindings, which the daemon makes as they are needed: for all bindings that there may
+ * be, on all CPUs, they would take too much memory.
+ */
+struct histogram_group {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, TLOB_HISTOGRAMS_GROUP);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct tlob_histogram));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct histogram_group);
+} histograms SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

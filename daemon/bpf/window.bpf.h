@@ -148,6 +148,43 @@ static __always_inline void count_spent(__u64 *total, __u64 spent)
 		__sync_fetch_and_add(total, spent);
 }
 
+/* See TLOB_BUCKETS. */
+static __always_inline __u32 bucket_of(__u64 ns)
+{
+	__u32 log2 = 0, bucket;
+	__u64 rest = ns;
+	int shift;
+
+	if (ns < 1U << TLOB_SUB_BUCKET_BITS)
+		return ns;
+#pragma unroll
+	for (shift = 32; shift; shift /= 2)
+		if (rest >> shift) {
+			log2 += shift;
+			rest >>= shift;
+		}
+	bucket = ((log2 - TLOB_SUB_BUCKET_BITS + 1) << TLOB_SUB_BUCKET_BITS) +
+		 ((ns >> (log2 - TLOB_SUB_BUCKET_BITS)) & ((1U << TLOB_SUB_BUCKET_BITS) - 1));
+	return bucket;
+}
+
+static __always_inline void count_length(__u32 binding, __u64 elapsed)
+{
+	__u32 group = binding / TLOB_HISTOGRAMS_GROUP, place = binding % TLOB_HISTOGRAMS_GROUP;
+	void *histograms_of_group = bpf_map_lookup_elem(&histograms, &group);
+	struct tlob_histogram *histogram;
+	__u32 bucket = bucket_of(elapsed);
+
+	if (!histograms_of_group)
+		return;
+	histogram = bpf_map_lookup_elem(histograms_of_group, &place);
+	if (!histogram)
+		return;
+	if (bucket >= TLOB_BUCKETS)
+		bucket = TLOB_BUCKETS - 1;
+	count(histogram->counts[bucket]);
+}
+
 static __always_inline void count_end(struct tlob_statistics *stats, const struct tlob_window *w,
 				      const struct verdict *v, __u32 end, bool violated)
 {
@@ -155,6 +192,7 @@ static __always_inline void count_end(struct tlob_statistics *stats, const struc
 	count_spent(&stats->spent_ns[TLOB_WAITING], v->spent_ns[TLOB_WAITING]);
 	count_spent(&stats->spent_ns[TLOB_SLEEPING], v->spent_ns[TLOB_SLEEPING]);
 	count_maximum(w->binding, v->elapsed_ns);
+	count_length(w->binding, v->elapsed_ns);
 
 	if (end != TLOB_END_STOP)
 		count(stats->ended[end & (TLOB_ENDS_SIZE - 1)]);

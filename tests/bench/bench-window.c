@@ -188,7 +188,7 @@ static int measure_window(Binding *binding, const ElfFile *elf, void (*call)(voi
         r = backend_bpf_ops.add(backend, binding, elf, &index, ret_error);
         if (r >= 0) {
                 *ret = call_ns(call);
-                r = backend_bpf_ops.remove(backend, index, &statistics);
+                r = backend_bpf_ops.remove(backend, index, &statistics, NULL);
         }
         if (r >= 0 && statistics.counters.in_budget != CALLS + CALLS / 10)
                 r = -EBADMSG;

@@ -89,7 +89,8 @@ static int fake_add(Backend *backend, const Binding *binding, const ElfFile *elf
         return -ENOSPC;
 }
 
-static int fake_remove(Backend *backend, uint32_t index, Statistics *ret_final) {
+static int fake_remove(Backend *backend, uint32_t index, Statistics *ret_final,
+                       Histogram *histogram) {
         fake.used[index] = false;
         fake.calls.remove++;
         *ret_final = (Statistics){ .counters.starts = fake.starts[index] };
@@ -139,6 +140,12 @@ static int fake_statistics(Backend *backend, uint32_t index, Statistics *ret) {
         return 0;
 }
 
+/* Each window took a microsecond. */
+static int fake_histogram(Backend *backend, uint32_t index, Histogram *histogram) {
+        histogram->counts[histogram_bucket(1000)] += fake.starts[index];
+        return 0;
+}
+
 static int fake_reset_statistics(Backend *backend, uint32_t index) {
         fake.starts[index] = 0;
         return 0;
@@ -169,6 +176,7 @@ const BackendOps fake_backend_ops = {
         .dispatch = fake_dispatch,
         .lost = fake_get_lost,
         .statistics = fake_statistics,
+        .histogram = fake_histogram,
         .reset_statistics = fake_reset_statistics,
         .limitations = fake_limitations,
         .deadline_mode = fake_deadline_mode,

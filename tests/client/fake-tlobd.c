@@ -125,6 +125,18 @@ static int get_counters(sd_bus *bus, const char *path, const char *interface, co
                                      binding->windows - binding->violations, "lost", UINT64_MAX);
 }
 
+/* Those in budget took less than 1.04 ms; the last bucket has no upper bound. */
+static int get_histogram(sd_bus *bus, const char *path, const char *interface, const char *property,
+                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        FakeBinding *binding = userdata;
+
+        if (binding->windows == 0)
+                return sd_bus_message_append(reply, "a(tt)", 0);
+        return sd_bus_message_append(reply, "a(tt)", 2, UINT64_C(1040000),
+                                     binding->windows - binding->violations, UINT64_MAX,
+                                     binding->violations);
+}
+
 static int get_unknown(sd_bus *bus, const char *path, const char *interface, const char *property,
                        sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         return sd_bus_message_append(reply, "t", UINT64_MAX);
@@ -464,6 +476,7 @@ static const sd_bus_vtable binding_vtable[] = {
         SD_BUS_PROPERTY("WaitingNSec", "t", get_unknown, 0, 0),
         SD_BUS_PROPERTY("SleepingNSec", "t", get_time, 0, 0),
         SD_BUS_PROPERTY("MaxNSec", "t", get_time, 0, 0),
+        SD_BUS_PROPERTY("Histogram", "a(tt)", get_histogram, 0, 0),
         SD_BUS_PROPERTY("Counters", "a{st}", get_counters, 0, 0),
         SD_BUS_VTABLE_END,
 };

@@ -87,19 +87,39 @@ static void check_books(const Statistics *s) {
         assert_int_equal(c->starts, c->in_budget + c->violated + s->open + ended + c->over_limit);
 }
 
+/* Each window that ended is in the histogram, once. */
+static void check_lengths(const Statistics *s, const Histogram *histogram) {
+        const struct tlob_statistics *c = &s->counters;
+        uint64_t ended = c->in_budget + c->violated, n = 0;
+
+        for (size_t i = 0; i < TLOB_N_ENDS; i++)
+                ended += c->ended[i];
+        for (size_t i = 0; i < TLOB_BUCKETS; i++)
+                n += histogram->counts[i];
+        assert_int_equal(n, ended);
+        if (n > 0)
+                assert_true(histogram->counts[histogram_bucket(s->max_ns)] > 0);
+}
+
 Statistics engine_statistics(Engine *engine, uint32_t index) {
+        Histogram histogram = {};
         Statistics statistics;
 
         assert_int_equal(engine->backend->ops->statistics(engine->backend, index, &statistics), 0);
         check_books(&statistics);
+        assert_int_equal(engine->backend->ops->histogram(engine->backend, index, &histogram), 0);
+        check_lengths(&statistics, &histogram);
         return statistics;
 }
 
 void engine_remove(Engine *engine, uint32_t index, Statistics *ret_final) {
+        Histogram histogram = {};
         Statistics final;
 
-        assert_int_equal(engine->backend->ops->remove(engine->backend, index, &final), 0);
+        assert_int_equal(engine->backend->ops->remove(engine->backend, index, &final, &histogram),
+                         0);
         check_books(&final);
+        check_lengths(&final, &histogram);
         engine_collect(engine);
         if (ret_final)
                 *ret_final = final;
