@@ -15,7 +15,7 @@
 
 #include "test.h"
 
-#define WORDS_MAX 128
+#define WORDS_MAX 512
 
 static const char *victim_path(void) {
         const char *path = getenv("TLOB_TEST_VICTIM");

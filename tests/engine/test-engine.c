@@ -14,12 +14,6 @@
 #include "engine.h"
 #include "test.h"
 
-#define KEYS(...)           ((const char *const[]){ __VA_ARGS__, NULL })
-#define FUNCTION(f, budget) KEYS("Executable", "%v", "Function", "victim_" f, "BudgetSec", budget)
-#define MARKERS(x, budget)                                                                         \
-        KEYS("Executable", "%v", "Start", "victim_begin_" x, "Stop", "victim_end_" x, "BudgetSec", \
-             budget)
-
 static void assert_matches(const Report *report, const Window *window) {
         assert_true(report->elapsed_ns >= window->end_ns - window->start_ns);
         assert_true(report->time_ns >= window->end_ns);

@@ -6,19 +6,26 @@
  *   a( ... )   call the function victim_a, which does what is between the brackets; also b, c
  *   <x  >x     call victim_begin_x and victim_end_x (x, y, z), which do nothing: windows that cross
  *   sleep:NS spin:NS yield:N    spend time; yield gives the CPU away N times
+ *   burn:NS    spin until the thread has had the CPU for so long
  *   pin:CPU    stay on that CPU
  *   repeat:N ( ... )  do it N times
  *   thread( ... )     do it in a thread of its own, and wait for that
+ *   threads:N ( ... ) do it in N threads at once, and wait for them
  *   fork( ... )       do it in a child, and wait for that
- *   jump       longjmp() out of all functions, to the end of the arguments
+ *   jump       longjmp() out of all functions, to the end of what the thread or the child does
  *   jump( ... )  what is in here may be jumped out of, to behind its bracket
  *   exit kill exec    end: by exit(0), by SIGKILL, by becoming "true"
  *   say:WORD   write the word to standard output, and wait for a line on standard input
  *
  * For each window of a, b, c and x, y, z it writes "NAME START END" to standard output, in nanoseconds of
  * CLOCK_MONOTONIC, read inside the window: so elapsed can only be longer than END - START.
+ *
+ * How deep the stack is tells how many brackets are open, of whatever kind: two calls of a function in one
+ * thread have the same stack pointer if they are equally deep in brackets, and the deeper one has the
+ * lower one. So who reads the arguments knows what the probes will see.
  */
 
+#include <alloca.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -33,9 +40,19 @@
 
 #define NOINLINE __attribute__((noinline))
 
-NOINLINE char **victim_a(char **p, jmp_buf *out);
-NOINLINE char **victim_b(char **p, jmp_buf *out);
-NOINLINE char **victim_c(char **p, jmp_buf *out);
+#define LEVEL_SIZE  2048 /* of stack, for what is between two brackets */
+#define THREADS_MAX 16
+
+/* Where we are: how many brackets are open, in which thread, and where a jump goes. */
+typedef struct Context {
+        char *stack; /* of the thread: where it began */
+        size_t depth;
+        jmp_buf *out;
+} Context;
+
+NOINLINE char **victim_a(char **p, const Context *c);
+NOINLINE char **victim_b(char **p, const Context *c);
+NOINLINE char **victim_c(char **p, const Context *c);
 NOINLINE void victim_begin_x(void);
 NOINLINE void victim_end_x(void);
 NOINLINE void victim_begin_y(void);
@@ -67,11 +84,15 @@ void victim_end_z(void) {
         __asm__ volatile("nop; nop; nop; nop; nop");
 }
 
-static uint64_t now_ns(void) {
+static uint64_t clock_ns(clockid_t clock) {
         struct timespec ts;
 
-        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+        (void) clock_gettime(clock, &ts);
         return (uint64_t) ts.tv_sec * 1000000000U + (uint64_t) ts.tv_nsec;
+}
+
+static uint64_t now_ns(void) {
+        return clock_ns(CLOCK_MONOTONIC);
 }
 
 static void record(const char *name, uint64_t start, uint64_t end) {
@@ -95,13 +116,13 @@ static char **skip(char **p) {
         return p;
 }
 
-static char **run(char **p, jmp_buf *out);
+static char **run(char **p, const Context *c);
 
 #define DEFINE_FUNCTION(letter)                                                                    \
-        char **victim_##letter(char **p, jmp_buf *out) {                                           \
+        char **victim_##letter(char **p, const Context *c) {                                       \
                 uint64_t start = now_ns();                                                         \
                                                                                                    \
-                p = run(p, out);                                                                   \
+                p = run(p, c);                                                                     \
                 record(#letter, start, now_ns());                                                  \
                 return p;                                                                          \
         }
@@ -112,7 +133,7 @@ DEFINE_FUNCTION(c)
 
 static const struct {
         const char *token;
-        char **(*call)(char **p, jmp_buf *out);
+        char **(*call)(char **p, const Context *c);
 } functions[] = {
         { "a(", victim_a },
         { "b(", victim_b },
@@ -144,46 +165,59 @@ static void spin(uint64_t ns) {
                 ;
 }
 
-static void *thread_main(void *arg) {
+static void burn(uint64_t ns) {
+        uint64_t end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
+
+        while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
+                ;
+}
+
+/* All that a thread does, whether it comes to its end or jumps there. */
+static void *run_all(void *arg) {
         jmp_buf out;
 
-        run(arg, &out);
+        if (setjmp(out) == 0)
+                run(arg, &(Context){ .stack = __builtin_frame_address(0), .out = &out });
         return NULL;
 }
 
-static char **run_thread(char **p) {
-        pthread_t thread;
+static char **run_threads(char **p, size_t n) {
+        pthread_t threads[THREADS_MAX];
 
-        if (pthread_create(&thread, NULL, thread_main, p) != 0)
+        if (n > THREADS_MAX)
                 abort();
-        (void) pthread_join(thread, NULL);
+        for (size_t i = 0; i < n; i++)
+                if (pthread_create(&threads[i], NULL, run_all, p) != 0)
+                        abort();
+        for (size_t i = 0; i < n; i++)
+                (void) pthread_join(threads[i], NULL);
         return skip(p);
 }
 
-static char **run_fork(char **p, jmp_buf *out) {
+static char **run_fork(char **p) {
         pid_t pid = fork();
 
         if (pid < 0)
                 abort();
         if (pid == 0) {
-                run(p, out);
+                (void) run_all(p);
                 _exit(0);
         }
         (void) waitpid(pid, NULL, 0);
         return skip(p);
 }
 
-static char **run_jump(char **p) {
+static char **run_jump(char **p, const Context *c) {
         jmp_buf out;
 
         if (setjmp(out) == 0)
-                return run(p, &out);
+                return run(p, &(Context){ .stack = c->stack, .depth = c->depth, .out = &out });
         return skip(p);
 }
 
-static char **repeat(char **p, unsigned long n, jmp_buf *out) {
+static char **repeat(char **p, unsigned long n, const Context *c) {
         for (unsigned long i = 0; i < n; i++)
-                run(p + 1, out);
+                run(p + 1, c);
         return skip(p + 1);
 }
 
@@ -229,6 +263,8 @@ static void run_action(const char *token) {
                 nap(n);
         else if (strncmp(token, "spin:", 5) == 0)
                 spin(n);
+        else if (strncmp(token, "burn:", 5) == 0)
+                burn(n);
         else if (strncmp(token, "yield:", 6) == 0)
                 for (uint64_t i = 0; i < n; i++)
                         (void) sched_yield();
@@ -248,37 +284,46 @@ static void run_action(const char *token) {
         }
 }
 
-static char **run_one(char **p, jmp_buf *out) {
+static char **run_one(char **p, const Context *c) {
         const char *token = *p++;
 
         for (size_t i = 0; i < ELEMENTSOF(functions); i++)
                 if (streq(token, functions[i].token))
-                        return functions[i].call(p, out);
+                        return functions[i].call(p, c);
         if (streq(token, "thread("))
-                return run_thread(p);
+                return run_threads(p, 1);
+        if (strncmp(token, "threads:", 8) == 0)
+                return run_threads(p + 1, strtoul(token + 8, NULL, 10));
         if (streq(token, "fork("))
-                return run_fork(p, out);
+                return run_fork(p);
         if (streq(token, "jump("))
-                return run_jump(p);
+                return run_jump(p, c);
         if (streq(token, "jump"))
-                longjmp(*out, 1);
+                longjmp(*c->out, 1);
         if (strncmp(token, "repeat:", 7) == 0)
-                return repeat(p, strtoul(token + 7, NULL, 10), out);
+                return repeat(p, strtoul(token + 7, NULL, 10), c);
         if (!run_marker(token))
                 run_action(token);
         return p;
 }
 
-static char **run(char **p, jmp_buf *out) {
+/* What is in a bracket. The stack is filled up to where the bracket's depth wants it. */
+static NOINLINE char **run(char **p, const Context *c) {
+        Context inner = { .stack = c->stack, .depth = c->depth + 1, .out = c->out };
+        size_t used = (size_t) (c->stack - (char *) __builtin_frame_address(0));
+        void *filling;
+
+        if (used > inner.depth * LEVEL_SIZE)
+                abort();
+        filling = alloca(inner.depth * LEVEL_SIZE - used);
+        __asm__ volatile("" : : "r"(filling) : "memory");
+
         while (*p && !streq(*p, ")"))
-                p = run_one(p, out);
+                p = run_one(p, &inner);
         return *p ? p + 1 : p;
 }
 
 int main(int argc, char *argv[]) {
-        jmp_buf out;
-
-        if (setjmp(out) == 0)
-                run(argv + 1, &out);
+        (void) run_all(argv + 1);
         return 0;
 }
