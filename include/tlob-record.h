@@ -209,6 +209,7 @@ struct tlob_task {
         __u64 next_ns;
         __u64 next_total_ns[TLOB_N_STATES];
         __u64 timer_ns; /* when the timer of the slot fires; 0: it is not armed */
+        __u64 ending;   /* a stop is under way, and finds itself what has run over */
         struct tlob_window windows[TLOB_WINDOWS_MAX];
 };
 

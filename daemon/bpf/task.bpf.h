@@ -204,7 +204,26 @@ static __always_inline void task_snapshot(struct tlob_task *t, struct snapshot *
 }
 
 /*
- * For any task, from anywhere. Fails when hooks change the totals all the time that it looks.
+ * For the current task, when windows of it are about to end at the moment that this gives. Until they
+ * have, no timer may find them over budgets that they have kept: it looks at "ending" after it has
+ * looked at the clock, and leaves them alone. Ends with task_ended().
+ */
+static __always_inline void task_ending(struct tlob_task *t, struct snapshot *ret)
+{
+	/* A full barrier: who still finds 0 has looked at the clock before us. */
+	__sync_lock_test_and_set(&t->ending, 1);
+	task_snapshot(t, ret);
+}
+
+static __always_inline void task_ended(struct tlob_task *t)
+{
+	ordered();
+	WRITE_ONCE(t->ending, 0);
+}
+
+/*
+ * For any task, from anywhere. Fails when hooks change the totals all the time that it looks, and
+ * while windows of the task are ending.
  */
 static __always_inline bool task_snapshot_remote(struct tlob_task *t, struct snapshot *ret,
 						 __u32 *ret_state)
@@ -225,6 +244,8 @@ static __always_inline bool task_snapshot_remote(struct tlob_task *t, struct sna
 		ordered();
 		if ((sequence & 1) || READ_ONCE(t->sequence) != sequence)
 			continue;
+		if (READ_ONCE(t->ending))
+			return false;
 
 		past = ret->now > last ? ret->now - last : 0;
 		ret->now = last + past;

@@ -70,8 +70,9 @@ static __always_inline void binding_start(struct hit *hit, __u32 binding, struct
 			return;
 		}
 		/* The frame of the open window is gone, and no return told. */
-		task_snapshot(t, &at);
+		task_ending(t, &at);
 		window_end(slot, place, &at, TLOB_END_ABANDONED);
+		task_ended(t);
 		unused = place;
 	}
 
@@ -193,6 +194,22 @@ __noinline int window_stop(struct hit *hit, __u32 place, const struct snapshot *
  * A stop ends the windows of the task that it is the stop of, also when the task has left its unit
  * meanwhile. Only if there are bindings here without a window are they looked for.
  */
+static __always_inline void site_stop(struct hit *hit, const struct snapshot *at)
+{
+	struct tlob_site *site = site_find(&stop_sites, hit->cookie);
+	__u32 i, mask;
+
+	if (!site)
+		return;
+
+	mask = windows_at(hit->slot, hit->cookie);
+	if ((__u32)__builtin_popcount(mask) < READ_ONCE(site->n_bindings))
+		site_hit(site, hit);
+	for (i = 0; i < TLOB_WINDOWS_MAX && mask; i++, mask >>= 1)
+		if (mask & 1)
+			window_stop(hit, i, at);
+}
+
 static __always_inline int on_stop(struct pt_regs *ctx)
 {
 	struct hit hit = {
@@ -203,25 +220,15 @@ static __always_inline int on_stop(struct pt_regs *ctx)
 	};
 	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &hit.slot);
 	struct snapshot at = {};
-	struct tlob_site *site;
-	__u32 i, mask = 0;
 
 	/* First, so that the window ends when the code that it measures does. */
 	if (t)
-		task_snapshot(t, &at);
+		task_ending(t, &at);
 
 	hit.cookie = bpf_get_attach_cookie(ctx);
-	site = site_find(&stop_sites, hit.cookie);
-	if (!site)
-		return 0;
-
+	site_stop(&hit, &at);
 	if (t)
-		mask = windows_at(hit.slot, hit.cookie);
-	if ((__u32)__builtin_popcount(mask) < READ_ONCE(site->n_bindings))
-		site_hit(site, &hit);
-	for (i = 0; i < TLOB_WINDOWS_MAX && mask; i++, mask >>= 1)
-		if (mask & 1)
-			window_stop(&hit, i, &at);
+		task_ended(t);
 	return 0;
 }
 
@@ -339,9 +346,10 @@ static __always_inline int end_task(__u32 end)
 	if (!t)
 		return 0;
 
-	task_snapshot(t, &at);
+	task_ending(t, &at);
 	for (i = 0; i < TLOB_WINDOWS_MAX; i++)
 		window_end(slot, i, &at, end);
+	task_ended(t);
 	task_free(bpf_get_current_task_btf(), t, slot);
 	return 0;
 }
