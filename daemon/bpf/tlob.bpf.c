@@ -166,10 +166,11 @@ __noinline __u32 windows_at(__u32 slot, __u64 cookie)
 /* Global, as window_end(). */
 __noinline int window_stop(struct hit *hit, __u32 place, const struct snapshot *at)
 {
+	struct tlob_statistics *stats;
 	struct tlob_window *w;
 	struct tlob_binding *b;
 	struct tlob_task *t;
-	__u32 slot, binding;
+	__u32 slot, binding, end = TLOB_END_STOP;
 
 	if (!hit || !at || place >= TLOB_WINDOWS_MAX)
 		return 0;
@@ -180,12 +181,24 @@ __noinline int window_stop(struct hit *hit, __u32 place, const struct snapshot *
 	w = &t->windows[place];
 	binding = w->binding;
 	b = bpf_map_lookup_elem(&bindings, &binding);
-	/* The return of an inner call: its frame lies below that of the window. */
-	if (!b ||
-	    (b->stop_is_return && hit->stack_pointer - RETURN_ADDRESS_SIZE < w->stack_pointer))
+	stats = bpf_map_lookup_elem(&statistics, &binding);
+	if (!b || !stats)
 		return 0;
 
-	if (window_end(slot, place, at, TLOB_END_STOP) && !task_has_windows(t))
+	if (b->stop_is_return) {
+		__u64 entry = hit->stack_pointer - RETURN_ADDRESS_SIZE;
+
+		/* The return of an inner call: its frame lies below that of the window. */
+		if (entry < w->stack_pointer)
+			return 0;
+		/* Of an outer one, for which there was no room: the window's frame is gone. */
+		if (entry > w->stack_pointer) {
+			count(stats->unmatched);
+			end = TLOB_END_ABANDONED;
+		}
+	}
+
+	if (window_end(slot, place, at, end) && !task_has_windows(t))
 		task_forget_deadlines(t);
 	return 0;
 }
