@@ -68,6 +68,11 @@ char *event_to_sentence(const json_object *event, ReportType type) {
                 },
                 .binding = (char *) json_string(event, "binding"),
                 .unit = (char *) json_string(event, "unit"),
+                .cause = {
+                        .blocked_in = (char *) json_string(event, "blocked_in"),
+                        .woken_by = (char *) json_string(event, "woken_by"),
+                        .preempted_by = (char *) json_string(event, "preempted_by"),
+                },
                 .budget_ns = json_number(event, "budget_ns"),
                 .suppressed = suppressed == UINT64_MAX ? 0 : suppressed,
         };

@@ -37,6 +37,14 @@ typedef struct Entry {
         struct tlob_statistics base; /* what was counted at the last reset */
 } Entry;
 
+#define STACKS_MAX 64
+
+/* Of a violation that is still to come. */
+typedef struct PendingStack {
+        uint64_t id;
+        Stack stack;
+} PendingStack;
+
 typedef struct BpfBackend {
         Backend backend; /* first */
         BpfPrograms programs;
@@ -54,6 +62,9 @@ typedef struct BpfBackend {
         uint64_t generation;
         Report *pending; /* of windows that remove() ended */
         size_t n_pending;
+
+        PendingStack stacks[STACKS_MAX];
+        unsigned next_stack;
 
         /* During dispatch() */
         BackendReportHandler handler;
@@ -101,6 +112,28 @@ static void report_from_record(const struct tlob_record *record, Report *ret) {
                 .pid = record->pid,
         };
         memcpy(ret->comm, record->comm, sizeof(record->comm));
+        ret->peers = (Peers){
+                .woken_by = record->woken_by,
+                .preempted_by = record->preempted_by,
+                .ran_before = record->ran_before,
+        };
+}
+
+/* Stacks come before their violations, and those of other CPUs may come in between. */
+static void keep_stack(BpfBackend *b, const struct tlob_stack_record *record) {
+        PendingStack *p = &b->stacks[b->next_stack++ % ELEMENTSOF(b->stacks)];
+
+        p->id = record->id;
+        p->stack.n = record->n_frames < TLOB_FRAMES_MAX ? record->n_frames : TLOB_FRAMES_MAX;
+        memcpy(p->stack.frames, record->frame, sizeof(p->stack.frames));
+        stack_trim(&p->stack);
+}
+
+static const Stack *find_stack(const BpfBackend *b, uint64_t id) {
+        for (size_t i = 0; i < ELEMENTSOF(b->stacks); i++)
+                if (b->stacks[i].id == id)
+                        return &b->stacks[i].stack;
+        return NULL;
 }
 
 static int on_record(void *userdata, void *data, size_t size) {
@@ -108,12 +141,19 @@ static int on_record(void *userdata, void *data, size_t size) {
         BpfBackend *b = userdata;
         Report report;
 
+        if (size >= sizeof(struct tlob_stack_record) && record->type == TLOB_RECORD_STACK) {
+                keep_stack(b, data);
+                return 0;
+        }
+
         /* A binding that has gone since: its last records were dispatched before it went. */
         if (size < sizeof(*record) || record->binding >= b->n_entries ||
             b->entries[record->binding].generation != record->binding_generation)
                 return 0;
 
         report_from_record(record, &report);
+        if (report.type == REPORT_VIOLATION)
+                report.stack = find_stack(b, report.id);
         b->handler(&report, b->userdata);
         return 0;
 }

@@ -17,6 +17,7 @@
 
 #include "bpf-uprobe.h"
 #include "cgroup.h"
+#include "kernel-symbols.h"
 
 #define PIDNS_INIT_INUM 0xEFFFFFFCU /* PROC_PID_INIT_INO */
 
@@ -57,6 +58,7 @@ static int set_sizes(struct tlob_bpf *bpf, const BackendConfig *config) {
                 { bpf->maps.histograms,
                   (config->bindings_max + TLOB_HISTOGRAMS_GROUP - 1) / TLOB_HISTOGRAMS_GROUP },
                 { bpf->maps.tasks, config->tasks_max },
+                { bpf->maps.stacks, config->tasks_max },
                 { bpf->maps.timers, config->tasks_max },
                 { bpf->maps.free_slots, config->tasks_max },
                 { bpf->maps.slots_by_task, config->tasks_max },
@@ -78,6 +80,7 @@ static int set_sizes(struct tlob_bpf *bpf, const BackendConfig *config) {
  */
 static int load_rung(BpfPrograms *programs, const BackendConfig *config, DeadlineMode mode) {
         bool arm = mode == DEADLINE_UPROBE;
+        uint64_t begin = 0, end = 0;
         struct tlob_bpf *bpf;
         int r;
 
@@ -86,6 +89,11 @@ static int load_rung(BpfPrograms *programs, const BackendConfig *config, Deadlin
                 return -errno;
 
         bpf->rodata->pidns_inum = pid_namespace();
+        bpf->rodata->stack_from_task = programs->stack_from_task;
+        /* Where it is not known, nobody is said to have woken a task. */
+        (void) kernel_interrupt_entry(&begin, &end);
+        bpf->rodata->interrupt_entry_begin = begin;
+        bpf->rodata->interrupt_entry_end = end;
         bpf->data->next_window_id = now_usec();
         (void) bpf_program__set_autoload(bpf->progs.start_perf, !programs->multi);
         (void) bpf_program__set_autoload(bpf->progs.stop_perf, !programs->multi);
@@ -108,15 +116,27 @@ static int load_rung(BpfPrograms *programs, const BackendConfig *config, Deadlin
         return 0;
 }
 
+/* The stack of a sleeper through its task, else each time that it goes to sleep. */
+static int load_with_stacks(BpfPrograms *programs, const BackendConfig *config, DeadlineMode mode) {
+        int r;
+
+        programs->stack_from_task = true;
+        r = load_rung(programs, config, mode);
+        if (r >= 0)
+                return r;
+        programs->stack_from_task = false;
+        return load_rung(programs, config, mode);
+}
+
 /* Down the ladder: whether a kernel can do it is found by doing it. */
 static int load_best(BpfPrograms *programs, const BackendConfig *config) {
         int r = -EOPNOTSUPP;
 
         /* Kernels where a uprobe may arm timers have uprobe_multi links. */
         if (config->deadline_mode == DEADLINE_UPROBE && programs->multi)
-                r = load_rung(programs, config, DEADLINE_UPROBE);
+                r = load_with_stacks(programs, config, DEADLINE_UPROBE);
         if (r < 0)
-                r = load_rung(programs, config, DEADLINE_SWITCH_TICK);
+                r = load_with_stacks(programs, config, DEADLINE_SWITCH_TICK);
         return r;
 }
 

@@ -16,6 +16,7 @@
 typedef struct BpfPrograms {
         struct tlob_bpf *bpf; /* NULL: not loaded */
         bool multi;           /* the uprobe programs are for uprobe_multi links */
+        bool stack_from_task; /* a timer can take the stack of its task */
         DeadlineMode mode;    /* the rung of the ladder that was reached */
         unsigned root_level;  /* depth of the root of our cgroup namespace in the kernel's tree */
 } BpfPrograms;

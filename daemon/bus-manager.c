@@ -7,6 +7,9 @@
  */
 
 #include "bus-internal.h"
+
+#include <inttypes.h>
+
 #include "log.h"
 #include "tlob-bus.h"
 #include "version.h"
@@ -329,6 +332,37 @@ static int method_verify(sd_bus_message *m, void *userdata, sd_bus_error *error)
         return sd_bus_send(NULL, reply, NULL);
 }
 
+static int method_get_stack(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        static char *const none[] = { NULL };
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        const Violation *violation;
+        Bus *bus = userdata;
+        uint64_t id;
+        int r;
+
+        r = sd_bus_message_read(m, "t", &id);
+        if (r < 0)
+                return r;
+        r = bus_authorize(bus, m, TLOB_ACTION_INSPECT, method_get_stack, error);
+        if (r <= 0)
+                return r < 0 ? r : 1;
+
+        violation = manager_find_violation(bus->manager, id);
+        if (!violation)
+                return sd_bus_error_setf(error, TLOB_ERROR_NO_SUCH_WINDOW,
+                                         "No violation of window %" PRIu64 " is remembered; "
+                                         "ViolationsMax= in tlobd.conf says how many are",
+                                         id);
+
+        r = sd_bus_message_new_method_return(m, &reply);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append_strv(reply, violation->cause.stack ?: (char **) none);
+        if (r < 0)
+                return r;
+        return sd_bus_send(NULL, reply, NULL);
+}
+
 static int method_reload(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         const BindingTable *bindings;
@@ -509,6 +543,9 @@ static const sd_bus_vtable vtable[] = {
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("GetViolations", SD_BUS_ARGS("u", max),
                                 SD_BUS_RESULT("aa{sv}", violations), method_get_violations,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("GetStack", SD_BUS_ARGS("t", window_id),
+                                SD_BUS_RESULT("as", frames), method_get_stack,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Verify", SD_BUS_ARGS("a{sv}", properties),
                                 SD_BUS_RESULT("a{sv}", result), method_verify,

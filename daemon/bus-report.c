@@ -47,6 +47,18 @@ static int append_string(sd_bus_message *m, const char *key, const char *value) 
         return value && *value ? sd_bus_message_append(m, "{sv}", key, "s", value) : 0;
 }
 
+static int append_cause(sd_bus_message *m, const Cause *cause) {
+        int r;
+
+        r = append_string(m, "blocked_in", cause->blocked_in);
+        if (r < 0)
+                return r;
+        r = append_string(m, "woken_by", cause->woken_by);
+        if (r < 0)
+                return r;
+        return append_string(m, "preempted_by", cause->preempted_by);
+}
+
 /* The details, without the array around them. */
 static int append_detail_entries(sd_bus_message *m, const Violation *v) {
         const Report *report = &v->report;
@@ -76,6 +88,9 @@ static int append_detail_entries(sd_bus_message *m, const Violation *v) {
         if (r < 0)
                 return r;
         r = append_string(m, "backend", v->backend);
+        if (r < 0)
+                return r;
+        r = append_cause(m, &v->cause);
         if (r < 0)
                 return r;
         if (v->suppressed > 0) {

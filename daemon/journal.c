@@ -94,6 +94,15 @@ static void entry_add_times(Entry *entry, const Violation *v) {
                 entry_add(entry, "TLOB_LATE_NS=%" PRIu64, report->late_ns);
 }
 
+static void entry_add_cause(Entry *entry, const Cause *cause) {
+        if (cause->blocked_in)
+                entry_add(entry, "TLOB_BLOCKED_IN=%s", cause->blocked_in);
+        if (cause->woken_by)
+                entry_add(entry, "TLOB_WOKEN_BY=%s", cause->woken_by);
+        if (cause->preempted_by)
+                entry_add(entry, "TLOB_PREEMPTED_BY=%s", cause->preempted_by);
+}
+
 static void entry_add_task(Entry *entry, const Violation *v) {
         const Report *report = &v->report;
 
@@ -127,6 +136,7 @@ int journal_report(const Violation *v) {
         entry_add(&entry, "TLOB_BACKEND=%s", v->backend);
         entry_add_times(&entry, v);
         entry_add_task(&entry, v);
+        entry_add_cause(&entry, &v->cause);
         if (v->suppressed > 0)
                 entry_add(&entry, "TLOB_SUPPRESSED=%" PRIu64, v->suppressed);
         return entry_send(&entry);

@@ -73,6 +73,10 @@ static int violation_init(Manager *m, const Binding *binding, const Report *repo
         r = read_executable(report->pid, &v.executable);
         if (r == -ENOMEM)
                 return r;
+        r = cause_make(report->stack, &report->peers, &v.cause);
+        if (r < 0)
+                return r;
+        v.report.stack = NULL;
 
         *ret = v;
         v = (Violation){};
@@ -169,6 +173,10 @@ void manager_on_report(Manager *m, BackendSlot *slot, const Report *report) {
         }
         (void) journal_report(&violation);
         bus_emit_report(m->bus, &violation);
+}
+
+const Violation *manager_find_violation(const Manager *m, uint64_t id) {
+        return violation_log_find(&m->violations, id);
 }
 
 void manager_check_lost(Manager *m, BackendSlot *slot) {

@@ -100,6 +100,9 @@ int manager_get_statistics(Manager *manager, const Binding *binding, Statistics 
 int manager_get_histogram(Manager *manager, const Binding *binding, Histogram *ret);
 int manager_reset_statistics(Manager *manager, Binding *binding);
 
+/* The violation of that window, NULL if it is forgotten. Owned by the manager. */
+const Violation *manager_find_violation(const Manager *manager, uint64_t id);
+
 typedef struct ManagerTotals {
         uint64_t windows;
         uint64_t violations;

@@ -18,8 +18,10 @@
 
 #define BREAKDOWN_MAX (TLOB_N_STATES * (DURATION_MAX + (size_t) 16))
 #define TASK_MAX      (TLOB_COMM_LEN + 16)
+#define CAUSE_MAX     160
 
 void violation_done(Violation *violation) {
+        cause_done(&violation->cause);
         free(violation->comm);
         free(violation->executable);
         free(violation->unit);
@@ -127,40 +129,61 @@ static uint64_t overrun_ns(const Violation *violation) {
 }
 
 static char *violation_sentence(const Violation *violation, const char *budget, const char *task,
-                                const char *breakdown, const char *held_back) {
+                                const char *breakdown, const char *cause, const char *held_back) {
         const Report *report = &violation->report;
         char elapsed[DURATION_MAX];
         bool known = report->elapsed_ns != STATISTIC_UNKNOWN;
 
-        return sentence_make("%s: over its %s in %s%s%s%s%s%s", violation->binding, budget, task,
+        return sentence_make("%s: over its %s in %s%s%s%s%s%s%s", violation->binding, budget, task,
                              known ? ": " : "",
                              known ? duration_format_short(report->elapsed_ns, elapsed) : "",
-                             known ? " so far" : "", breakdown, held_back);
+                             known ? " so far" : "", breakdown, cause, held_back);
 }
 
 static char *completion_sentence(const Violation *violation, const char *budget, const char *task,
-                                 const char *breakdown, const char *held_back) {
+                                 const char *breakdown, const char *cause, const char *held_back) {
         char elapsed[DURATION_MAX], over[DURATION_MAX];
         const Report *report = &violation->report;
         bool known = report->elapsed_ns != STATISTIC_UNKNOWN;
         uint64_t overrun = overrun_ns(violation);
 
-        return sentence_make("%s: ended%s%s in %s%s, %s%sover its %s%s%s", violation->binding,
+        return sentence_make("%s: ended%s%s in %s%s, %s%sover its %s%s%s%s", violation->binding,
                              known ? " after " : "",
                              known ? duration_format_short(report->elapsed_ns, elapsed) : "", task,
                              end_reason(report->end),
                              overrun > 0 ? duration_format_short(overrun, over) : "",
-                             overrun > 0 ? " " : "", budget, breakdown, held_back);
+                             overrun > 0 ? " " : "", budget, breakdown, cause, held_back);
+}
+
+/* ", blocked in folio_wait_bit", ", woken by redis-server[812]": what says most. */
+static void format_cause(const Violation *violation, char buf[static CAUSE_MAX]) {
+        const Cause *cause = &violation->cause;
+        const struct {
+                const char *words;
+                const char *what;
+        } causes[] = {
+                { "blocked in", cause->blocked_in },
+                { "preempted by", cause->preempted_by },
+                { "woken by", cause->woken_by },
+        };
+
+        buf[0] = '\0';
+        for (size_t i = 0; i < ELEMENTSOF(causes); i++)
+                if (causes[i].what && *causes[i].what) {
+                        (void) snprintf(buf, CAUSE_MAX, ", %s %s", causes[i].words, causes[i].what);
+                        return;
+                }
 }
 
 char *violation_to_sentence(const Violation *violation) {
-        char budget[DURATION_MAX + 16], task[TASK_MAX], breakdown[BREAKDOWN_MAX];
+        char budget[DURATION_MAX + 16], task[TASK_MAX], breakdown[BREAKDOWN_MAX], cause[CAUSE_MAX];
         char held_back[sizeof("; 18446744073709551615 reports before this one were held back")] =
                 "";
 
         format_budget(violation, budget, sizeof(budget));
         format_task(&violation->report, task);
         format_breakdown(&violation->report, breakdown);
+        format_cause(violation, cause);
         if (violation->suppressed > 0)
                 (void) snprintf(held_back, sizeof(held_back),
                                 "; %" PRIu64 " report%s before this one %s held back",
@@ -168,8 +191,8 @@ char *violation_to_sentence(const Violation *violation) {
                                 violation->suppressed == 1 ? "was" : "were");
 
         return violation->report.type == REPORT_COMPLETION
-                       ? completion_sentence(violation, budget, task, breakdown, held_back)
-                       : violation_sentence(violation, budget, task, breakdown, held_back);
+                       ? completion_sentence(violation, budget, task, breakdown, cause, held_back)
+                       : violation_sentence(violation, budget, task, breakdown, cause, held_back);
 }
 
 static int violation_copy(const Violation *violation, Violation *ret) {
@@ -177,6 +200,7 @@ static int violation_copy(const Violation *violation, Violation *ret) {
         int r;
 
         copy.binding = copy.unit = copy.comm = copy.executable = NULL;
+        copy.cause = (Cause){};
         r = free_and_strdup(&copy.binding, violation->binding);
         if (r < 0)
                 return r;
@@ -187,6 +211,9 @@ static int violation_copy(const Violation *violation, Violation *ret) {
         if (r < 0)
                 return r;
         r = free_and_strdup(&copy.executable, violation->executable);
+        if (r < 0)
+                return r;
+        r = cause_copy(&violation->cause, &copy.cause);
         if (r < 0)
                 return r;
 

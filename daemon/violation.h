@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cause.h"
 #include "cleanup.h"
 #include "tlob-record.h"
 
@@ -35,14 +36,17 @@ typedef struct Report {
         uint32_t tid;
         uint32_t pid;
         char comm[TLOB_COMM_LEN + 1];
+        Peers peers;
+        const Stack *stack; /* of a sleeper; NULL: not known. Valid only while it is reported */
 } Report;
 
 /* A report with what the manager knows of it: what journal and bus show. */
 typedef struct Violation {
         Report report;
-        char *binding;       /* full name */
-        char *unit;          /* of the task, "" outside units */
-        char *comm;          /* the task's name, escaped: it can be any bytes; NULL: unknown */
+        char *binding; /* full name */
+        char *unit;    /* of the task, "" outside units */
+        char *comm;    /* the task's name, escaped: it can be any bytes; NULL: unknown */
+        Cause cause;
         char *executable;    /* its program, escaped; NULL if it could not be read */
         const char *backend; /* static */
         uint64_t budget_ns;  /* the budget that was broken */
@@ -55,7 +59,8 @@ void violation_done(Violation *violation);
 
 /*
  * The sentence of the contract: "nginx.service/request: over its 5ms budget in nginx[4711]: 5.0ms so far
- * (running 0.2ms, waiting 0.1ms, sleeping 4.7ms)". Owned by the caller; NULL for want of memory.
+ * (running 0.2ms, waiting 0.1ms, sleeping 4.7ms)", and what is known of the cause: ", blocked in
+ * folio_wait_bit_common". Owned by the caller; NULL for want of memory.
  */
 char *violation_to_sentence(const Violation *violation);
 

@@ -24,6 +24,7 @@
 #define TLOB_ERROR_INVALID_BINDING "org.tlob1.Error.InvalidBinding"
 #define TLOB_ERROR_NO_SUCH_SYMBOL  "org.tlob1.Error.NoSuchSymbol"
 #define TLOB_ERROR_NOT_SUPPORTED   "org.tlob1.Error.NotSupported"
+#define TLOB_ERROR_NO_SUCH_WINDOW  "org.tlob1.Error.NoSuchWindow"
 
 /* Flag of AddBinding() and SetBudget(): below /etc, so that it outlives a reboot. */
 #define TLOB_FLAG_PERSIST (1ULL << 0)

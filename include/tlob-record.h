@@ -43,9 +43,18 @@ enum tlob_end {
 enum tlob_record_type {
         TLOB_RECORD_VIOLATION,
         TLOB_RECORD_COMPLETION,
+        TLOB_RECORD_STACK,
 };
 
 #define TLOB_COMM_LEN 16 /* TASK_COMM_LEN */
+
+/* Who woke a task, or had its CPU. */
+struct tlob_peer {
+        __u64 time_ns;   /* 0: nobody did */
+        __u32 tid;       /* in the daemon's pid namespace, 0 if not visible there */
+        __u32 interrupt; /* an interrupt handler, not the task that it came upon */
+        char comm[TLOB_COMM_LEN];
+};
 
 /* One entry of the ring buffer. */
 struct tlob_record {
@@ -65,6 +74,23 @@ struct tlob_record {
         __u32 tid;       /* in the daemon's pid namespace, 0 if not visible there */
         __u32 pid;
         char comm[TLOB_COMM_LEN];
+        struct tlob_peer woken_by;     /* last, since a window of the task was in violation */
+        struct tlob_peer preempted_by; /* last, since the window began: it was next on the CPU */
+        struct tlob_peer ran_before;   /* the same: it was last on the CPU that the task got back */
+};
+
+/*
+ * Where in the kernel the sleeping task of a violation was: names of functions, the innermost first.
+ * It comes before the violation.
+ */
+#define TLOB_FRAMES_MAX 24
+#define TLOB_SYMBOL_LEN 48 /* longer names are cut off */
+
+struct tlob_stack_record {
+        __u32 type; /* TLOB_RECORD_STACK */
+        __u32 n_frames;
+        __u64 id; /* of the window */
+        char frame[TLOB_FRAMES_MAX][TLOB_SYMBOL_LEN];
 };
 
 /*
@@ -210,7 +236,20 @@ struct tlob_task {
         __u64 next_total_ns[TLOB_N_STATES];
         __u64 timer_ns; /* when the timer of the slot fires; 0: it is not armed */
         __u64 ending;   /* a stop is under way, and finds itself what has run over */
+        __u32 kernel_tid;
+        __u32 reserved;
+        struct tlob_peer woken_by;
+        struct tlob_peer preempted_by;
+        struct tlob_peer ran_before;
         struct tlob_window windows[TLOB_WINDOWS_MAX];
+};
+
+/* A stack that has to do with a task, kept apart from it: its own, and later that of its waker. */
+#define TLOB_STACK_MAX 48
+
+struct tlob_stack {
+        __s64 size; /* in bytes; not positive: there is none */
+        __u64 ip[TLOB_STACK_MAX];
 };
 
 /* In and out of the program that sets up the timers of slots. */

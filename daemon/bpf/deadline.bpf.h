@@ -142,7 +142,7 @@ __noinline int window_check(__u32 slot, __u32 place, const struct snapshot *at, 
 	if (at->now >= w.start_ns) {
 		judge(&v, b, &w, at);
 		if (v.exceeded) {
-			window_violate(stats, t, &w, &open->claim, &v, at, state);
+			window_violate(slot, stats, t, &w, &open->claim, &v, at, state);
 			return 0;
 		}
 	}
@@ -216,6 +216,9 @@ static int on_timer(void *map, __u32 *key, struct slot_timer *timer)
 	/* Whoever looks from here on finds no timer and arms it, or is seen below. */
 	__sync_lock_test_and_set(&t->timer_ns, 0);
 	again = task_check(slot);
+	/* It is in the middle of a stop, without a CPU: its way back arms the timer. */
+	if (again && READ_ONCE(t->ending) && READ_ONCE(t->state) != TLOB_RUNNING)
+		return 0;
 	now = bpf_ktime_get_ns();
 	timer_arm(t, slot, again ? now + AGAIN_NS : task_deadline(t), now);
 	return 0;

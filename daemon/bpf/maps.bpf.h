@@ -110,6 +110,13 @@ struct {
 	__type(value, struct tlob_task);
 } tasks SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tlob_stack);
+} stacks SEC(".maps");
+
 /* The slot of the task that runs on this CPU, plus one; 0: it has none. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

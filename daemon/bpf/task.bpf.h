@@ -127,6 +127,8 @@ static __noinline __u32 task_new(void)
 	t->task = key;
 	t->tid = pidns_inum ? pid_in_namespace(task) : task->pid;
 	t->pid = pidns_inum ? pid_in_namespace(task->group_leader) : task->tgid;
+	t->kernel_tid = task->pid;
+	t->woken_by.time_ns = t->preempted_by.time_ns = t->ran_before.time_ns = 0;
 	t->state = TLOB_RUNNING;
 	t->last_ns = bpf_ktime_get_ns();
 	task_forget_deadlines(t);

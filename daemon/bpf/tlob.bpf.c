@@ -296,13 +296,33 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	current_slot_set(in ? in_slot : NO_SLOT);
 	now = bpf_ktime_get_ns();
 	if (out) {
+		if (task_has_windows(out)) {
+			if (preempt || !prev_state)
+				peer_note(&out->preempted_by, next, now);
+			else
+				stack_note(ctx, out_slot);
+		}
 		task_account(out, preempt || !prev_state ? TLOB_WAITING : TLOB_SLEEPING, now);
 		timer_arm(out, out_slot, task_deadline(out), now);
 	}
 	if (in) {
+		if (in->state == TLOB_WAITING && task_has_windows(in))
+			peer_note(&in->ran_before, prev, now);
 		task_account(in, TLOB_RUNNING, now);
 		timer_arm(in, in_slot, task_deadline(in), now);
 	}
+	return 0;
+}
+
+/* Here, and not in sched_wakeup, it is always the waker that runs on this CPU. */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task)
+{
+	__u32 slot = task_slot(task);
+	struct tlob_task *t = task_at(slot, task);
+
+	if (t && t->state == TLOB_SLEEPING && task_is_over(t))
+		waker_note(ctx, slot, &t->woken_by, bpf_ktime_get_ns());
 	return 0;
 }
 

@@ -2,7 +2,7 @@
 #ifndef WINDOW_BPF_H
 #define WINDOW_BPF_H
 
-#include "task.bpf.h"
+#include "cause.bpf.h"
 
 /*
  * Windows: opened and ended by the task that they belong to, judged by whoever looks, and reported
@@ -49,12 +49,20 @@ static __always_inline void judge(struct verdict *v, const struct tlob_binding *
 	judge_one(v, b, TLOB_BUDGET_SLEEPING, v->spent_ns[TLOB_SLEEPING]);
 }
 
+/* What happened to the task before its window began has nothing to do with it. */
+static __always_inline void peer_tell(struct tlob_peer *to, const struct tlob_peer *peer,
+				      const struct tlob_window *w)
+{
+	*to = *peer;
+	if (to->time_ns < w->start_ns)
+		to->time_ns = 0;
+}
+
 /*
  * A record with everything but type, id and end; NULL if there is no room. The task need not be the
  * current one.
  */
-static __always_inline struct tlob_record *record_reserve(struct tlob_statistics *stats,
-							  const struct tlob_task *t,
+static __always_inline struct tlob_record *record_reserve(const struct tlob_task *t,
 							  const struct tlob_window *w,
 							  const struct verdict *v,
 							  const struct snapshot *at, __u32 state)
@@ -81,6 +89,9 @@ static __always_inline struct tlob_record *record_reserve(struct tlob_statistics
 	r->pid = t->pid;
 	r->cgroup_id = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
 	BPF_CORE_READ_INTO(&r->comm, task, comm);
+	peer_tell(&r->woken_by, &t->woken_by, w);
+	peer_tell(&r->preempted_by, &t->preempted_by, w);
+	peer_tell(&r->ran_before, &t->ran_before, w);
 	return r;
 }
 
@@ -95,10 +106,10 @@ static __always_inline void count_lost(struct tlob_statistics *stats)
  * the claim has found it. The record is reserved before that, so that it comes before the one of the
  * window's completion.
  */
-static __always_inline void window_violate(struct tlob_statistics *stats, const struct tlob_task *t,
-					   const struct tlob_window *w, __u64 *claim,
-					   const struct verdict *v, const struct snapshot *at,
-					   __u32 state)
+static __always_inline void window_violate(__u32 slot, struct tlob_statistics *stats,
+					   const struct tlob_task *t, const struct tlob_window *w,
+					   __u64 *claim, const struct verdict *v,
+					   const struct snapshot *at, __u32 state)
 {
 	__u64 open = TLOB_CLAIM_OPEN(w->start_ns);
 	__u64 id = __sync_fetch_and_add(&next_window_id, 1);
@@ -106,7 +117,10 @@ static __always_inline void window_violate(struct tlob_statistics *stats, const 
 	struct tlob_record *r;
 	__u64 seen;
 
-	r = record_reserve(stats, t, w, v, at, state);
+	if (state == TLOB_SLEEPING)
+		stack_report(slot, id);
+
+	r = record_reserve(t, w, v, at, state);
 	seen = __sync_val_compare_and_swap(claim, open, violated);
 	if (seen == open) {
 		count(stats->violations);
@@ -210,7 +224,7 @@ static __always_inline void window_complete(struct tlob_statistics *stats,
 	struct tlob_record *r;
 
 	v->budget = TLOB_CLAIM_BUDGET(claim);
-	r = record_reserve(stats, t, w, v, at, TLOB_RUNNING);
+	r = record_reserve(t, w, v, at, TLOB_RUNNING);
 	if (!r) {
 		count_lost(stats);
 		return;
@@ -249,8 +263,8 @@ __noinline int window_end(__u32 slot, __u32 place, const struct snapshot *at, __
 		return 0;
 
 	judge(&v, b, &w, at);
-	if (v.exceeded)
-		window_violate(stats, t, &w, &open->claim, &v, at, TLOB_RUNNING);
+	if (v.exceeded && READ_ONCE(open->claim) == TLOB_CLAIM_OPEN(w.start_ns))
+		window_violate(slot, stats, t, &w, &open->claim, &v, at, TLOB_RUNNING);
 
 	claim = __sync_lock_test_and_set(&open->claim, TLOB_CLAIM_CLOSED);
 	if (claim == TLOB_CLAIM_CLOSED)
@@ -283,6 +297,18 @@ static __always_inline __u32 window_find(const struct tlob_task *t, __u64 genera
 	}
 	*ret_free = unused;
 	return place;
+}
+
+/* Is an open window of the task in violation? */
+static __always_inline bool task_is_over(const struct tlob_task *t)
+{
+	bool any = false;
+	int i;
+
+#pragma unroll
+	for (i = 0; i < TLOB_WINDOWS_MAX; i++)
+		any |= TLOB_CLAIM_IS_VIOLATED(READ_ONCE(t->windows[i].claim));
+	return any;
 }
 
 static __always_inline bool task_has_windows(const struct tlob_task *t)

@@ -44,6 +44,22 @@ static void test_violation(void **state) {
                         "1 report before this one was held back");
 }
 
+static void test_cause(void **state) {
+        Violation violation = example(REPORT_VIOLATION);
+
+        violation.cause.blocked_in = (char *) "pipe_read";
+        violation.cause.preempted_by = (char *) "stress[4]";
+        assert_sentence(&violation,
+                        "nginx.service/request: over its 5ms budget in nginx[4711]: 5.0ms so far "
+                        "(running 0.2ms, waiting 0.1ms, sleeping 4.7ms), blocked in pipe_read");
+        violation.cause.blocked_in = NULL;
+        violation.suppressed = 1;
+        assert_sentence(&violation,
+                        "nginx.service/request: over its 5ms budget in nginx[4711]: 5.0ms so far "
+                        "(running 0.2ms, waiting 0.1ms, sleeping 4.7ms), preempted by stress[4]; "
+                        "1 report before this one was held back");
+}
+
 static void test_completion(void **state) {
         Violation violation = example(REPORT_COMPLETION);
 
@@ -131,10 +147,10 @@ static void test_log_of_none(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_violation),   cmocka_unit_test(test_completion),
-                cmocka_unit_test(test_unknown),     cmocka_unit_test(test_odd_comm),
-                cmocka_unit_test(test_names),       cmocka_unit_test(test_log),
-                cmocka_unit_test(test_log_of_none),
+                cmocka_unit_test(test_violation),  cmocka_unit_test(test_cause),
+                cmocka_unit_test(test_completion), cmocka_unit_test(test_unknown),
+                cmocka_unit_test(test_odd_comm),   cmocka_unit_test(test_names),
+                cmocka_unit_test(test_log),        cmocka_unit_test(test_log_of_none),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef CAUSE_BPF_H
+#define CAUSE_BPF_H
+
+#include "task.bpf.h"
+
+/*
+ * Why a window takes so long, for tasks that have one: where in the kernel a sleeper is blocked, who
+ * woke it, who had its CPU. Noted as it happens, and told with the reports.
+ */
+
+/*
+ * The stack of a task can be taken through the task, when it is needed, where a timer may find the
+ * task (Linux 6.10); else each time that it goes to sleep. Set before loading, the first by trial.
+ */
+const volatile bool stack_from_task = false;
+
+struct task_struct *bpf_task_from_pid(__s32 pid) __ksym __weak;
+void bpf_task_release(struct task_struct *task) __ksym __weak;
+
+/* Where interrupts enter the kernel: from the one address to before the other; 0: not known. */
+const volatile __u64 interrupt_entry_begin = 0;
+const volatile __u64 interrupt_entry_end = 0;
+
+/* A task may have any bytes there; the terminator is among them. */
+static __always_inline void comm_copy(char *to, struct task_struct *task)
+{
+	const __u64 *from = (const __u64 *)__builtin_preserve_access_index(&task->comm);
+
+	((__u64 *)to)[0] = from[0];
+	((__u64 *)to)[1] = from[1];
+}
+
+static __always_inline void peer_note(struct tlob_peer *peer, struct task_struct *task, __u64 now)
+{
+	/* Nobody is kept waiting by the idle task. */
+	peer->time_ns = task->pid ? now : 0;
+	peer->tid = pidns_inum ? pid_in_namespace(task) : task->pid;
+	peer->interrupt = false;
+	comm_copy(peer->comm, task);
+}
+
+/* Does this code run in an interrupt handler? Its stack tells. */
+static __always_inline bool in_interrupt(void *ctx, struct tlob_stack *stack)
+{
+	long size = bpf_get_stack(ctx, stack->ip, sizeof(stack->ip), 0);
+	__u32 i;
+
+	for (i = 0; i < TLOB_STACK_MAX; i++)
+		if ((long)(i * sizeof(stack->ip[0])) < size &&
+		    stack->ip[i] >= interrupt_entry_begin && stack->ip[i] < interrupt_entry_end)
+			return true;
+	return false;
+}
+
+/*
+ * Whoever runs on this CPU wakes the task of that slot. Where nobody can tell a task from an interrupt
+ * handler that came upon it, nothing is said.
+ */
+static __always_inline void waker_note(void *ctx, __u32 slot, struct tlob_peer *peer, __u64 now)
+{
+	struct tlob_stack *stack = bpf_map_lookup_elem(&stacks, &slot);
+
+	if (!interrupt_entry_end || !stack)
+		return;
+	peer_note(peer, bpf_get_current_task_btf(), now);
+	peer->time_ns = now;
+	peer->interrupt = in_interrupt(ctx, stack);
+}
+
+/* For the task that is just leaving its CPU; of no use where the stack comes through the task. */
+static __always_inline void stack_note(void *ctx, __u32 slot)
+{
+	struct tlob_stack *stack;
+
+	if (stack_from_task)
+		return;
+	stack = bpf_map_lookup_elem(&stacks, &slot);
+	if (stack)
+		stack->size = bpf_get_stack(ctx, stack->ip, sizeof(stack->ip), 0);
+}
+
+static __always_inline void stack_take(struct tlob_stack *stack, const struct tlob_task *t)
+{
+	struct task_struct *task;
+
+	if (!stack_from_task)
+		return;
+	stack->size = 0;
+	task = bpf_task_from_pid(t->kernel_tid);
+	if (!task)
+		return;
+	stack->size = bpf_get_task_stack(task, stack->ip, sizeof(stack->ip), 0);
+	bpf_task_release(task);
+}
+
+/*
+ * Tells where a sleeping task is blocked, in a record that goes before the one of its violation. A
+ * stack that finds no room is not counted as lost: no violation is.
+ *
+ * Global, so that the verifier looks at it once.
+ */
+__noinline int stack_report(__u32 slot, __u64 id)
+{
+	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
+	struct tlob_stack *stack = bpf_map_lookup_elem(&stacks, &slot);
+	struct tlob_stack_record *r;
+	__u32 i, n;
+
+	if (!t || !stack)
+		return 0;
+	stack_take(stack, t);
+	if (stack->size <= 0)
+		return 0;
+	r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
+	if (!r)
+		return 0;
+
+	n = stack->size / sizeof(stack->ip[0]);
+	r->type = TLOB_RECORD_STACK;
+	r->n_frames = n < TLOB_FRAMES_MAX ? n : TLOB_FRAMES_MAX;
+	r->id = id;
+	for (i = 0; i < TLOB_FRAMES_MAX; i++) {
+		r->frame[i][0] = 0;
+		if (i < n)
+			BPF_SNPRINTF(r->frame[i], sizeof(r->frame[i]), "%ps", stack->ip[i]);
+	}
+	bpf_ringbuf_submit(r, 0);
+	return 0;
+}
+
+#endif
