@@ -121,6 +121,12 @@ static uint32_t list_find(const struct tlob_site *site, uint32_t binding) {
         return binding == TLOB_NO_BINDING ? i : TLOB_SITE_BINDINGS_MAX;
 }
 
+static void count_scoped(struct tlob_site *site, const SiteUser *user, uint32_t by) {
+        if (user->unit == TLOB_UNIT_NONE)
+                __atomic_store_n(&site->n_unconfined, site->n_unconfined + by, __ATOMIC_RELEASE);
+        __atomic_store_n(&site->n_scoped, site->n_scoped + by, __ATOMIC_RELEASE);
+}
+
 static int list_add(SiteTable *table, uint32_t index, const SiteUser *user) {
         struct tlob_site *site = &table->memory[index];
         uint32_t place = list_find(site, TLOB_NO_BINDING);
@@ -130,7 +136,7 @@ static int list_add(SiteTable *table, uint32_t index, const SiteUser *user) {
 
                 if (r < 0)
                         return r;
-                __atomic_store_n(&site->n_scoped, site->n_scoped + 1, __ATOMIC_RELEASE);
+                count_scoped(site, user, 1);
         } else {
                 __atomic_store_n(&site->binding[place], user->binding, __ATOMIC_RELEASE);
                 if (place == site->n)
@@ -146,7 +152,7 @@ static void list_remove(SiteTable *table, uint32_t index, const SiteUser *user) 
 
         __atomic_store_n(&site->n_bindings, site->n_bindings - 1, __ATOMIC_RELEASE);
         if (place == TLOB_SITE_BINDINGS_MAX) {
-                __atomic_store_n(&site->n_scoped, site->n_scoped - 1, __ATOMIC_RELEASE);
+                count_scoped(site, user, (uint32_t) -1);
                 scope_remove(table, index, user);
                 return;
         }

@@ -106,9 +106,11 @@ struct tlob_stack_record {
 
 struct tlob_site {
         __u32 generation; /* 0: not in use */
-        __u32 n_bindings; /* in all, those in scopes too */
-        __u32 n_scoped;   /* of these, how many are in scopes */
-        __u32 n;          /* how far binding[] is in use */
+        __u32 n_bindings;   /* in all, those in scopes too */
+        __u32 n_scoped;     /* of these, how many are in scopes */
+        __u32 n_unconfined; /* of the latter, how many are confined to no unit */
+        __u32 n;            /* how far binding[] is in use */
+        __u32 reserved;
         __u32 binding[TLOB_SITE_BINDINGS_MAX];
 };
 

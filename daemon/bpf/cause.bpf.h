@@ -40,15 +40,16 @@ static __always_inline void peer_note(struct tlob_peer *peer, struct task_struct
 	comm_copy(peer->comm, task);
 }
 
-/* Does this code run in an interrupt handler? Its stack tells. */
+/* Does this code run in an interrupt handler? Its stack tells; what is not filled is zero. */
 static __always_inline bool in_interrupt(void *ctx, struct tlob_stack *stack)
 {
-	long size = bpf_get_stack(ctx, stack->ip, sizeof(stack->ip), 0);
+	__u64 size = interrupt_entry_end - interrupt_entry_begin;
 	__u32 i;
 
+	if (bpf_get_stack(ctx, stack->ip, sizeof(stack->ip), 0) < 0)
+		return false;
 	for (i = 0; i < TLOB_STACK_MAX; i++)
-		if ((long)(i * sizeof(stack->ip[0])) < size &&
-		    stack->ip[i] >= interrupt_entry_begin && stack->ip[i] < interrupt_entry_end)
+		if (stack->ip[i] - interrupt_entry_begin < size)
 			return true;
 	return false;
 }

@@ -63,6 +63,8 @@ struct task_struct {
 #define READ_ONCE(x)	 (*(volatile typeof(x) *)&(x))
 #define WRITE_ONCE(x, v) (*(volatile typeof(x) *)&(x) = (v))
 
+#define count(field) __sync_fetch_and_add(&(field), 1)
+
 /*
  * Keeps loads before it before loads after it, and stores before stores. BPF has no fence, but an
  * atomic operation that returns something is one.

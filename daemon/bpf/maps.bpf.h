@@ -21,6 +21,9 @@ __u64 n_lost = 0;
 /* Timers that could not be armed: those deadlines are found by the tick, or at the stop. */
 __u64 n_timer_failures = 0;
 
+/* Tasks that were found running though no hook had seen them get a CPU. */
+__u64 n_missed_switches = 0;
+
 /* Tasks with a slot that is only in the hash: see task_new(). */
 __u32 n_unstored = 0;
 

@@ -97,13 +97,14 @@ __noinline int scope_hit(struct hit *hit, __u32 unit)
 }
 
 /* Global, as above. */
-__noinline int scopes_hit(struct hit *hit)
+__noinline int scopes_hit(struct hit *hit, __u32 n_unconfined)
 {
 	__u32 levels = READ_ONCE(unit_levels), level;
 
 	if (!hit)
 		return 0;
-	scope_hit(hit, TLOB_UNIT_NONE);
+	if (n_unconfined)
+		scope_hit(hit, TLOB_UNIT_NONE);
 	for (level = 0; level < LEVELS_MAX; level++) {
 		__u64 cgroup_id;
 		__u32 *unit;
@@ -118,15 +119,18 @@ __noinline int scopes_hit(struct hit *hit)
 	return 0;
 }
 
-/* binding_hit() for each binding of the site; it looks itself whether the hit is for it. */
-static __always_inline void site_hit(struct tlob_site *site, struct hit *hit)
+/*
+ * binding_hit() for each binding of the site; it looks itself whether the hit is for it. Scopes are
+ * dearer, and left out where that is good enough: see on_stop().
+ */
+static __always_inline void site_hit(struct tlob_site *site, struct hit *hit, bool scopes)
 {
 	__u32 i;
 
 	for (i = 0; i < TLOB_SITE_BINDINGS_MAX && i < site->n; i++)
 		binding_hit(hit, READ_ONCE(site->binding[i]));
-	if (READ_ONCE(site->n_scoped))
-		scopes_hit(hit);
+	if (scopes && READ_ONCE(site->n_scoped))
+		scopes_hit(hit, READ_ONCE(site->n_unconfined));
 }
 
 #endif

@@ -50,8 +50,8 @@ static __always_inline struct tlob_task *task_at(__u32 slot, struct task_struct 
 }
 
 /*
- * The same for the task that runs on this CPU, quicker: the hook on task switches keeps it. A uprobe
- * program that is preempted goes on on the same CPU, and the hook has put things right by then.
+ * The same for the task that runs on this CPU, quicker: the hook on task switches notes its slot. That is
+ * believed only if the slot agrees, since switches were seen that no tracepoint told of.
  */
 static __always_inline __u32 *current_slot_place(void)
 {
@@ -60,19 +60,22 @@ static __always_inline __u32 *current_slot_place(void)
 	return bpf_map_lookup_elem(&current_slots, &key);
 }
 
-static __always_inline __u32 current_slot(void)
-{
-	__u32 *place = current_slot_place();
-
-	return place ? READ_ONCE(*place) - 1 : NO_SLOT;
-}
-
 static __always_inline void current_slot_set(__u32 slot)
 {
 	__u32 *place = current_slot_place();
 
-	if (place)
+	if (place && *place != slot + 1)
 		WRITE_ONCE(*place, slot + 1);
+}
+
+static __always_inline __u32 current_slot(struct task_struct *current)
+{
+	__u32 *place = current_slot_place();
+	__u32 slot = place ? READ_ONCE(*place) - 1 : NO_SLOT;
+
+	if (slot != NO_SLOT && task_at(slot, current))
+		return slot;
+	return task_slot(current);
 }
 
 /* The id of a task as the daemon sees it, 0 if it cannot. */
@@ -184,12 +187,25 @@ static __always_inline void task_account(struct tlob_task *t, __u32 next, __u64 
 	WRITE_ONCE(t->sequence, t->sequence + 1);
 }
 
+/*
+ * The current task is running, whatever the hooks have seen: a switch to it that they missed is made
+ * good here, and counted. What it did since the last one that they saw remains unknown.
+ */
+static __always_inline void task_must_run(struct tlob_task *t)
+{
+	if (READ_ONCE(t->state) == TLOB_RUNNING)
+		return;
+	count(n_missed_switches);
+	task_account(t, TLOB_RUNNING, bpf_ktime_get_ns());
+}
+
 /* For the current task: repeated when a hook came in between, so as good as atomic. */
 static __always_inline void task_snapshot(struct tlob_task *t, struct snapshot *ret)
 {
 	__u64 sequence, last;
 	int i;
 
+	task_must_run(t);
 	for (i = 0; i < 16; i++) {
 		sequence = READ_ONCE(t->sequence);
 		ret->now = bpf_ktime_get_ns();

@@ -118,13 +118,13 @@ static __always_inline __u32 on_start(struct pt_regs *ctx)
 		.cookie = bpf_get_attach_cookie(ctx),
 		.stack_pointer = PT_REGS_SP(ctx),
 		.level = LEVEL_UNKNOWN,
-		.slot = current_slot(),
+		.slot = current_slot(bpf_get_current_task_btf()),
 		.side = SIDE_START,
 	};
 	struct tlob_site *site = site_find(&start_sites, hit.cookie);
 
 	if (site)
-		site_hit(site, &hit);
+		site_hit(site, &hit, true);
 	return hit.slot;
 }
 
@@ -205,7 +205,8 @@ __noinline int window_stop(struct hit *hit, __u32 place, const struct snapshot *
 
 /*
  * A stop ends the windows of the task that it is the stop of, also when the task has left its unit
- * meanwhile. Only if there are bindings here without a window are they looked for.
+ * meanwhile. Only if there are bindings here without a window are they looked for: those that the site
+ * lists always, those in scopes only if the stop ended nothing.
  */
 static __always_inline void site_stop(struct hit *hit, const struct snapshot *at)
 {
@@ -217,7 +218,7 @@ static __always_inline void site_stop(struct hit *hit, const struct snapshot *at
 
 	mask = windows_at(hit->slot, hit->cookie);
 	if ((__u32)__builtin_popcount(mask) < READ_ONCE(site->n_bindings))
-		site_hit(site, hit);
+		site_hit(site, hit, !mask);
 	for (i = 0; i < TLOB_WINDOWS_MAX && mask; i++, mask >>= 1)
 		if (mask & 1)
 			window_stop(hit, i, at);
@@ -228,7 +229,7 @@ static __always_inline int on_stop(struct pt_regs *ctx)
 	struct hit hit = {
 		.stack_pointer = PT_REGS_SP(ctx),
 		.level = LEVEL_UNKNOWN,
-		.slot = current_slot(),
+		.slot = current_slot(bpf_get_current_task_btf()),
 		.side = SIDE_STOP,
 	};
 	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &hit.slot);
@@ -286,14 +287,18 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	__u32 out_slot = current_slot(), in_slot = task_slot(next);
+	__u32 out_slot = current_slot(prev), in_slot = task_slot(next);
 	struct tlob_task *out = task_at(out_slot, prev), *in = task_at(in_slot, next);
 	__u64 now;
 
-	if (!out && !in)
-		return 0;
+	if (in) {
+		current_slot_set(in_slot);
+	} else {
+		current_slot_set(NO_SLOT);
+		if (!out)
+			return 0;
+	}
 
-	current_slot_set(in ? in_slot : NO_SLOT);
 	now = bpf_ktime_get_ns();
 	if (out) {
 		if (task_has_windows(out)) {
@@ -350,8 +355,9 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 SEC("tp_btf/hrtimer_expire_entry")
 int BPF_PROG(on_tick)
 {
-	__u32 slot = current_slot();
-	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 slot = current_slot(task);
+	struct tlob_task *t = task_at(slot, task);
 	__u64 deadline, now;
 
 	if (!t)
@@ -371,8 +377,9 @@ int BPF_PROG(on_tick)
 
 static __always_inline int end_task(__u32 end)
 {
-	__u32 slot = current_slot();
-	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 slot = current_slot(task);
+	struct tlob_task *t = task_at(slot, task);
 	struct snapshot at = {};
 	int i;
 
@@ -383,7 +390,7 @@ static __always_inline int end_task(__u32 end)
 	for (i = 0; i < TLOB_WINDOWS_MAX; i++)
 		window_end(slot, i, &at, end);
 	task_ended(t);
-	task_free(bpf_get_current_task_btf(), t, slot);
+	task_free(task, t, slot);
 	return 0;
 }
 

@@ -9,8 +9,6 @@
  * once. The books are kept here.
  */
 
-#define count(field) __sync_fetch_and_add(&(field), 1)
-
 /* What is known of a window at one moment. */
 struct verdict {
 	__u64 elapsed_ns;
