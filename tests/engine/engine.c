@@ -168,9 +168,9 @@ const Report *engine_report(Engine *engine, ReportType type, uint32_t index, siz
         return NULL;
 }
 
-void victim_start(Victim *victim, const char *words) {
+void program_start(Victim *victim, const char *path, const char *words) {
         _cleanup_free_ char *copy = strdup(words);
-        char *argv[WORDS_MAX] = { (char *) victim_path() }, *save = NULL;
+        char *argv[WORDS_MAX] = { (char *) path }, *save = NULL;
         posix_spawn_file_actions_t actions;
         int out[2], in[2];
         size_t n = 1;
@@ -192,6 +192,10 @@ void victim_start(Victim *victim, const char *words) {
         (void) close(in[0]);
         victim->out = fdopen(out[0], "r");
         assert_non_null(victim->out);
+}
+
+void victim_start(Victim *victim, const char *words) {
+        program_start(victim, victim_path(), words);
 }
 
 /* One line of the victim's output; a record is kept. Returns 1, or 0 at its end. */

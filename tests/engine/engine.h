@@ -55,6 +55,9 @@ void engine_remove(Engine *engine, uint32_t index, Statistics *ret_final);
 /* Starts the victim with words, split at blanks. */
 void victim_start(Victim *victim, const char *words);
 
+/* The same with another program, which talks as the victim does. */
+void program_start(Victim *victim, const char *path, const char *words);
+
 /* Waits until the victim says that word. */
 void victim_expect(Victim *victim, const char *word);
 

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Who finds that a budget has run out, when nobody of ours can run? The back end lives in a process
+ * of its own here (this program again, as "test-deadline host KEY VALUE..."), which is stopped by
+ * SIGSTOP before the deadline of a window that never ends, and goes on well after it. The record must
+ * have been made meanwhile, and its own time stamp says how late.
+ *
+ * How late it may be:
+ *
+ *  - asleep, waiting: a timer. 1 ms, which is what it takes when the machine has other things to do.
+ *  - running, without leaving the CPU: the same where the start can arm the timer (deadline mode
+ *    "uprobe"); else the next tick finds it, so one tick more.
+ *  - in an emulator, one thread runs all CPUs, and each for up to 100 ms.
+ */
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "engine.h"
+#include "test.h"
+
+#define MSEC 1000000ULL
+
+#define BUDGET_NS (200 * MSEC) /* "200ms" below */
+#define TIMES     5
+
+typedef struct Finding {
+        unsigned type;
+        unsigned state;
+        unsigned long long time_ns;
+        unsigned long long late_ns;
+        unsigned long long elapsed_ns;
+} Finding;
+
+/* How long the machine may take for what should be done at once. */
+static uint64_t slack_ns(void) {
+        _cleanup_fclose_ FILE *f = fopen("/proc/cpuinfo", "re");
+        char line[256];
+
+        assert_non_null(f);
+        while (fgets(line, sizeof(line), f))
+                if (strstr(line, "QEMU TCG"))
+                        return 250 * MSEC;
+        return MSEC;
+}
+
+static uint64_t tick_ns(void) {
+        struct timespec resolution;
+
+        assert_int_equal(clock_getres(CLOCK_MONOTONIC_COARSE, &resolution), 0);
+        return (uint64_t) resolution.tv_nsec;
+}
+
+static uint64_t now_ns(void) {
+        struct timespec ts;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (uint64_t) ts.tv_sec * 1000000000U + (uint64_t) ts.tv_nsec;
+}
+
+static void sleep_until(uint64_t ns) {
+        struct timespec ts = { (time_t) (ns / 1000000000U), (long) (ns % 1000000000U) };
+
+        assert_int_equal(clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL), 0);
+}
+
+/* The process with the back end: says "ready", and on each line that it reads what was reported. */
+static int host_main(const char *const *keys) {
+        void *state = NULL;
+        Engine *engine;
+        char line[16];
+
+        if (engine_setup(&state) < 0)
+                return 1;
+        engine = state;
+        (void) engine_add(engine, keys, NULL);
+        (void) printf("%s\nready\n", engine->backend->ops->deadline_mode(engine->backend));
+        (void) fflush(stdout);
+
+        while (fgets(line, sizeof(line), stdin)) {
+                engine_collect(engine);
+                for (size_t i = 0; i < engine->n_reports; i++) {
+                        const Report *r = &engine->reports[i];
+
+                        (void) printf("%u %u %llu %llu %llu\n", r->type, r->state,
+                                      (unsigned long long) r->time_ns,
+                                      (unsigned long long) r->late_ns,
+                                      (unsigned long long) r->elapsed_ns);
+                }
+                (void) printf("end\n");
+                (void) fflush(stdout);
+                engine->n_reports = 0;
+        }
+        return engine_teardown(&state);
+}
+
+/* Returns whether its deadline mode is "uprobe". */
+static bool host_start(Victim *host, const char *keys) {
+        char words[256], mode[64];
+
+        (void) snprintf(words, sizeof(words), "host Executable %%v Function victim_a %s", keys);
+        program_start(host, "/proc/self/exe", words);
+        if (!fgets(mode, sizeof(mode), host->out))
+                fail_msg("The process with the back end did not start.");
+        victim_expect(host, "ready");
+        return strcmp(mode, "uprobe\n") == 0;
+}
+
+static void host_stop(Victim *host) {
+        int status;
+
+        assert_int_equal(kill(host->pid, SIGSTOP), 0);
+        assert_int_equal(waitpid(host->pid, &status, WUNTRACED), host->pid);
+        assert_true(WIFSTOPPED(status));
+}
+
+/* Lets it go on, and say what was reported; there is one violation, and nothing else. */
+static Finding host_ask(Victim *host) {
+        Finding finding = {};
+        char line[128];
+        size_t n = 0;
+
+        assert_int_equal(kill(host->pid, SIGCONT), 0);
+        victim_continue(host);
+        while (fgets(line, sizeof(line), host->out) && strcmp(line, "end\n") != 0) {
+                assert_int_equal(sscanf(line, "%u %u %llu %llu %llu", &finding.type, &finding.state,
+                                        &finding.time_ns, &finding.late_ns, &finding.elapsed_ns),
+                                 5);
+                n++;
+        }
+        assert_int_equal(n, 1);
+        assert_int_equal(finding.type, REPORT_VIOLATION);
+        return finding;
+}
+
+/* One window that never ends, and who shares its CPU. */
+typedef struct Case {
+        const char *keys;  /* budgets of the binding */
+        const char *words; /* of the victim, which says "inside" */
+        const char *other; /* what another one does, on the same CPU, from then on */
+        bool other_has_priority;
+        unsigned states; /* bit mask: those that the task may be in then */
+} Case;
+
+static void start_other(Victim *other, const Case *c) {
+        const struct sched_param parameter = { .sched_priority = 1 };
+
+        if (!c->other)
+                return;
+        victim_start(other, c->other);
+        victim_expect(other, "ready");
+        if (c->other_has_priority && sched_setscheduler(other->pid, SCHED_FIFO, &parameter) < 0)
+                fail_msg("SCHED_FIFO is not allowed here.");
+}
+
+/* Returns how late the violation was found. */
+static uint64_t check_once(Victim *host, const Case *c) {
+        _cleanup_(victim_done) Victim victim = {}, other = {};
+        uint64_t stopped_ns, continued_ns;
+        Finding finding;
+
+        start_other(&other, c);
+        victim_start(&victim, c->words);
+        victim_expect(&victim, "inside");
+        host_stop(host);
+        stopped_ns = now_ns();
+        victim_continue(&victim);
+        if (c->other)
+                victim_continue(&other);
+
+        sleep_until(stopped_ns + BUDGET_NS + 2 * slack_ns() + 20 * MSEC);
+        continued_ns = now_ns();
+        finding = host_ask(host);
+
+        /* It was stopped from before the deadline until after the record. */
+        assert_true(stopped_ns < finding.time_ns - finding.late_ns);
+        assert_true(finding.time_ns < continued_ns);
+        assert_true(c->states & (1U << finding.state));
+
+        /* The end of the window is reported too, in its time. */
+        victim_done(&victim);
+        victim_continue(host);
+        victim_expect(host, "end");
+        return finding.late_ns;
+}
+
+static void check(const Case *c, bool running) {
+        _cleanup_(victim_done) Victim host = {};
+        bool uprobe = host_start(&host, c->keys);
+        uint64_t bound_ns = slack_ns() + (running && !uprobe ? tick_ns() : 0);
+
+        for (size_t i = 0; i < TIMES; i++) {
+                uint64_t late_ns = check_once(&host, c);
+
+                print_message("late by %.3f ms of at most %.3f ms\n", (double) late_ns / MSEC,
+                              (double) bound_ns / MSEC);
+                assert_true(late_ns <= bound_ns);
+        }
+        assert_int_equal(close(TAKE_FD(host.in)), 0);
+        victim_finish(&host);
+        assert_int_equal(host.status, 0);
+}
+
+static void test_asleep(void **state) {
+        check(&(Case){ .keys = "BudgetSec 200ms",
+                       .words = "a( say:inside sleep:1000000000000 )",
+                       .states = 1U << TLOB_SLEEPING },
+              false);
+}
+
+static void test_asleep_for_too_long(void **state) {
+        check(&(Case){ .keys = "BudgetSec infinity SleepingBudgetSec 200ms",
+                       .words = "a( say:inside sleep:1000000000000 )",
+                       .states = 1U << TLOB_SLEEPING },
+              false);
+}
+
+/* Its window begins when the back end is stopped already, and it never leaves its CPU from then on. */
+static void test_running(void **state) {
+        check(&(Case){ .keys = "BudgetSec 200ms",
+                       .words = "pin:0 say:inside a( spin:1000000000000 )",
+                       .states = 1U << TLOB_RUNNING | 1U << TLOB_WAITING },
+              true);
+}
+
+static void test_running_for_too_long(void **state) {
+        check(&(Case){ .keys = "BudgetSec infinity RunningBudgetSec 200ms",
+                       .words = "pin:0 say:inside a( spin:1000000000000 )",
+                       .states = 1U << TLOB_RUNNING | 1U << TLOB_WAITING },
+              true);
+}
+
+/* The other one may not be there for long: a real-time task gets 95 % of each second at most. */
+static void test_waiting_behind_a_real_time_task(void **state) {
+        check(&(Case){ .keys = "BudgetSec 200ms",
+                       .words = "pin:0 a( say:inside spin:1000000000000 )",
+                       .other = "pin:0 say:ready spin:600000000",
+                       .other_has_priority = true,
+                       .states = 1U << TLOB_WAITING },
+              false);
+}
+
+static void test_taking_turns(void **state) {
+        check(&(Case){ .keys = "BudgetSec 200ms",
+                       .words = "pin:0 a( say:inside spin:1000000000000 )",
+                       .other = "pin:0 say:ready spin:1000000000000",
+                       .states = 1U << TLOB_RUNNING | 1U << TLOB_WAITING },
+              true);
+}
+
+int main(int argc, char *argv[]) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_asleep),
+                cmocka_unit_test(test_asleep_for_too_long),
+                cmocka_unit_test(test_running),
+                cmocka_unit_test(test_running_for_too_long),
+                cmocka_unit_test(test_waiting_behind_a_real_time_task),
+                cmocka_unit_test(test_taking_turns),
+        };
+
+        if (argc > 1 && strcmp(argv[1], "host") == 0)
+                return host_main((const char *const *) argv + 2);
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
