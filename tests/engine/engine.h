@@ -2,6 +2,7 @@
 #ifndef ENGINE_H
 #define ENGINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -80,6 +81,9 @@ Statistics engine_statistics(Engine *engine, uint32_t index);
 /* The i-th report of that type and binding; fails the test if there is none. */
 const Report *engine_report(Engine *engine, ReportType type, uint32_t index, size_t i);
 size_t engine_count(const Engine *engine, ReportType type, uint32_t index);
+
+/* In an emulator a CPU may stand still for long, and nothing takes as long as it should. */
+bool machine_is_emulated(void);
 
 /* Checks what always holds for a report: the states sum up, and more. */
 void assert_report_is_sound(const Report *report);
