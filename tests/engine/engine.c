@@ -217,7 +217,7 @@ static int victim_read(Victim *victim, char line[static 128]) {
         if (!fgets(line, 128, victim->out))
                 return 0;
         line[strcspn(line, "\n")] = '\0';
-        if (sscanf(line, "%7s %llu %llu", window.name, &start, &end) == 3) {
+        if (sscanf(line, "%7s %llu %llu %u", window.name, &start, &end, &window.tid) == 4) {
                 window.start_ns = start;
                 window.end_ns = end;
                 victim->windows =

@@ -29,6 +29,7 @@ typedef struct Window {
         char name[8];
         uint64_t start_ns;
         uint64_t end_ns;
+        uint32_t tid;
 } Window;
 
 typedef struct Victim {

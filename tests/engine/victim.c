@@ -4,6 +4,7 @@
  * A program to be measured, which does what its arguments say:
  *
  *   a( ... )   call the function victim_a, which does what is between the brackets; also b, c
+ *   d( ... )   the same, but what is written about it is written at the end of the thread
  *   <x  >x     call victim_begin_x and victim_end_x (x, y, z), which do nothing: windows that cross
  *   sleep:NS spin:NS yield:N    spend time; yield gives the CPU away N times
  *   burn:NS    spin until the thread has had the CPU for so long
@@ -17,7 +18,7 @@
  *   exit kill exec    end: by exit(0), by SIGKILL, by becoming "true"
  *   say:WORD   write the word to standard output, and wait for a line on standard input
  *
- * For each window of a, b, c and x, y, z it writes "NAME START END" to standard output, in nanoseconds of
+ * For each window of a, b, c, d and x, y, z it writes "NAME START END TID" to standard output, in nanoseconds of
  * CLOCK_MONOTONIC, read inside the window: so elapsed can only be longer than END - START.
  *
  * How deep the stack is tells how many brackets are open, of whatever kind: two calls of a function in one
@@ -42,6 +43,7 @@
 
 #define LEVEL_SIZE  2048 /* of stack, for what is between two brackets */
 #define THREADS_MAX 16
+#define KEPT_MAX    1024
 
 /* Where we are: how many brackets are open, in which thread, and where a jump goes. */
 typedef struct Context {
@@ -53,6 +55,7 @@ typedef struct Context {
 NOINLINE char **victim_a(char **p, const Context *c);
 NOINLINE char **victim_b(char **p, const Context *c);
 NOINLINE char **victim_c(char **p, const Context *c);
+NOINLINE char **victim_d(char **p, const Context *c);
 NOINLINE void victim_begin_x(void);
 NOINLINE void victim_end_x(void);
 NOINLINE void victim_begin_y(void);
@@ -100,10 +103,30 @@ static void record(const char *name, uint64_t start, uint64_t end) {
         int n;
 
         /* One write, so that threads do not mix. */
-        n = snprintf(line, sizeof(line), "%s %llu %llu\n", name, (unsigned long long) start,
-                     (unsigned long long) end);
+        n = snprintf(line, sizeof(line), "%s %llu %llu %d\n", name, (unsigned long long) start,
+                     (unsigned long long) end, gettid());
         if (write(STDOUT_FILENO, line, (size_t) n) != n)
                 abort();
+}
+
+/* Windows of this thread, so that their windows hold nothing but what was asked for. */
+static __thread struct {
+        uint64_t start_ns[KEPT_MAX];
+        uint64_t end_ns[KEPT_MAX];
+        size_t n;
+} kept;
+
+static void keep(const char *name, uint64_t start, uint64_t end) {
+        if (kept.n == KEPT_MAX)
+                abort();
+        kept.start_ns[kept.n] = start;
+        kept.end_ns[kept.n++] = end;
+}
+
+static void record_kept(void) {
+        for (size_t i = 0; i < kept.n; i++)
+                record("d", kept.start_ns[i], kept.end_ns[i]);
+        kept.n = 0;
 }
 
 /* Past the ")" that belongs to the "(" before p. */
@@ -118,18 +141,19 @@ static char **skip(char **p) {
 
 static char **run(char **p, const Context *c);
 
-#define DEFINE_FUNCTION(letter)                                                                    \
+#define DEFINE_FUNCTION(letter, write_down)                                                        \
         char **victim_##letter(char **p, const Context *c) {                                       \
                 uint64_t start = now_ns();                                                         \
                                                                                                    \
                 p = run(p, c);                                                                     \
-                record(#letter, start, now_ns());                                                  \
+                write_down(#letter, start, now_ns());                                              \
                 return p;                                                                          \
         }
 
-DEFINE_FUNCTION(a)
-DEFINE_FUNCTION(b)
-DEFINE_FUNCTION(c)
+DEFINE_FUNCTION(a, record)
+DEFINE_FUNCTION(b, record)
+DEFINE_FUNCTION(c, record)
+DEFINE_FUNCTION(d, keep)
 
 static const struct {
         const char *token;
@@ -138,6 +162,7 @@ static const struct {
         { "a(", victim_a },
         { "b(", victim_b },
         { "c(", victim_c },
+        { "d(", victim_d },
 };
 
 static const struct {
@@ -178,6 +203,7 @@ static void *run_all(void *arg) {
 
         if (setjmp(out) == 0)
                 run(arg, &(Context){ .stack = __builtin_frame_address(0), .out = &out });
+        record_kept();
         return NULL;
 }
 
