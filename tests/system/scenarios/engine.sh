@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# The engine suite on this kernel: real probes, exact books, deadlines.
+# The engine suite on this kernel: real probes, exact books, deadlines. Fewer random programs than on
+# a machine of its own: guests are slow.
 
 . "${BASH_SOURCE[0]%/*}/assert.sh"
 
 tests=/usr/libexec/tlob-tests
 printf '# Linux %s, preemption: %s\n' "$(uname -r)" "$(cat /sys/kernel/debug/sched/preempt 2>/dev/null || echo '?')"
-TLOB_TEST_VICTIM=$tests/victim LD_LIBRARY_PATH=$tests $tests/test-engine 2>&1
-check "the engine suite passes" test $? = 0
+export TLOB_TEST_VICTIM=$tests/victim TLOB_TEST_SEEDS=100 LD_LIBRARY_PATH=$tests
+for test in "$tests"/test-*; do
+        "$test" 2>&1
+        check "${test##*/} passes" test $? = 0
+done
 
 finish
