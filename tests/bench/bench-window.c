@@ -1,91 +1,75 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What a window costs the program that is measured, against two empty probes at the same places. The
- * function is called in this process, in rounds that take turns: no probes, empty probes, a window,
- * a window confined to this process's cgroup. Ratios are formed within a round, so that what the
- * machine does meanwhile falls on both sides. Each turn has a back end of its own: freeing it waits
- * until its probes have left the kernel, so that no turn pays for the one before it.
+ * What a window costs the program that is measured, beside other probes at the same places: two empty BPF
+ * programs, or what bpftrace makes of a script that measures the same.
+ *
+ * Each way has a function of its own, all alike, with its probes set throughout. They are called in
+ * turns of a few milliseconds, so that what the machine does meanwhile falls on all of them, and the
+ * clock is the thread's own time on the CPU. Ratios are to be formed within a round.
+ *
+ * usage: bench-window ROUNDS [bpftrace]
  */
 
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
-#include <sys/stat.h>
-#include <time.h>
 
-#include "backend.h"
+#include "bench.h"
 #include "bpf-uprobe.h"
-#include "cgroup.h"
+#include "bpftrace.h"
 
-#define ROUNDS 11
-#define CALLS  20000
+#define CALLS  500
+#define BUDGET "10ms"
 
-/* One function for each kind of first instruction. */
-#if defined(__x86_64__)
-#define DEFINE_TARGET(name, begin)                                                                 \
-        __asm__(".text\n.type " name ", @function\n"                                               \
-                ".globl " name "\n" name ":\n" begin "\n"                                          \
-                "ret\n.size " name ", .-" name "\n");
-DEFINE_TARGET("target_push", "push %rbp\nmov %rsp, %rbp\npop %rbp")
-DEFINE_TARGET("target_nop5", ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00")
-DEFINE_TARGET("target_endbr64", "endbr64\npush %rbp\nmov %rsp, %rbp\npop %rbp")
-#else
-#error "Say here what functions begin with on this machine."
-#endif
+#define DEFINE_KIND(kind, begin)                                                                   \
+        BENCH_DEFINE_TARGET(kind##_bare, begin);                                                   \
+        BENCH_DEFINE_TARGET(kind##_empty, begin);                                                  \
+        BENCH_DEFINE_TARGET(kind##_window, begin);                                                 \
+        BENCH_DEFINE_TARGET(kind##_confined, begin);                                               \
+        BENCH_DEFINE_TARGET(kind##_bpftrace, begin)
 
-void target_push(void);
-void target_nop5(void);
-void target_endbr64(void);
+DEFINE_KIND(push, BENCH_PUSH);
+DEFINE_KIND(nop5, BENCH_NOP5);
+DEFINE_KIND(endbr64, BENCH_ENDBR64);
+
+typedef enum Way {
+        WAY_BARE,
+        WAY_EMPTY,
+        WAY_WINDOW,
+        WAY_CONFINED,
+        WAY_BPFTRACE,
+        N_WAYS,
+} Way;
+
+static const char *const way_names[] = {
+        [WAY_BARE] = "bare",         [WAY_EMPTY] = "empty",       [WAY_WINDOW] = "window",
+        [WAY_CONFINED] = "confined", [WAY_BPFTRACE] = "bpftrace",
+};
+
+#define KIND(kind)                                                                                 \
+        {                                                                                          \
+#kind, {[WAY_BARE] = kind##_bare, [WAY_EMPTY] = kind##_empty,                      \
+                                                  [WAY_WINDOW] = kind##_window,                    \
+                                                  [WAY_CONFINED] = kind##_confined,                \
+                                                  [WAY_BPFTRACE] = kind##_bpftrace, },             \
+        }
 
 static const struct {
         const char *name;
-        void (*call)(void);
-} targets[] = {
-        { "target_push", target_push },
-        { "target_nop5", target_nop5 },
-        { "target_endbr64", target_endbr64 },
-};
+        void (*call[N_WAYS])(void);
+} kinds[] = { KIND(push), KIND(nop5), KIND(endbr64) };
 
-typedef enum Kind {
-        KIND_NONE,
-        KIND_EMPTY,
-        KIND_WINDOW,
-        KIND_CONFINED,
-        N_KINDS,
-} Kind;
-
-static const char *const kind_names[] = {
-        [KIND_NONE] = "no probes",
-        [KIND_EMPTY] = "two empty probes",
-        [KIND_WINDOW] = "window",
-        [KIND_CONFINED] = "window, unit filter",
-};
+#define N_KINDS ELEMENTSOF(kinds)
 
 typedef struct Bench {
+        Backend *backend;
         int empty_fd;
-        bool multi;
-        uint64_t cgroup_id;
-        unsigned cgroup_level;
+        Uprobe *empty[N_KINDS][2];
+        uint32_t binding[N_KINDS][N_WAYS];
+        Bpftrace *bpftrace; /* NULL: not compared with */
 } Bench;
 
-static uint64_t now_ns(void) {
-        struct timespec ts;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (uint64_t) ts.tv_sec * 1000000000U + (uint64_t) ts.tv_nsec;
-}
-
-static double call_ns(void (*call)(void)) {
-        uint64_t begin;
-
-        for (unsigned i = 0; i < CALLS / 10; i++)
-                call();
-        begin = now_ns();
-        for (unsigned i = 0; i < CALLS; i++)
-                call();
-        return (double) (now_ns() - begin) / CALLS;
-}
-
+/* The program of the empty probes: "return 0". */
 static int load_empty(bool multi) {
         static const struct bpf_insn insns[] = {
                 { .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
@@ -98,180 +82,133 @@ static int load_empty(bool multi) {
         return bpf_prog_load(BPF_PROG_TYPE_KPROBE, NULL, "GPL", insns, ELEMENTSOF(insns), &opts);
 }
 
-static int own_cgroup(uint64_t *ret_id, unsigned *ret_level) {
-        _cleanup_fclose_ FILE *f = fopen("/proc/self/cgroup", "re");
-        _cleanup_close_ int root = cgroup_open_root();
-        char line[4096];
-
-        if (!f || root < 0)
-                return -ENOENT;
-        while (fgets(line, sizeof(line), f))
-                if (strncmp(line, "0::", 3) == 0) {
-                        line[strcspn(line, "\n")] = '\0';
-                        return cgroup_path_get_id(root, line + 3, ret_id, ret_level);
-                }
-        return -ENOENT;
-}
-
-static int resolve(const char *function, Binding **ret, ElfFile **ret_elf, char **ret_error) {
+static int attach_empty(int prog_fd, bool multi, const char *function, Uprobe *probes[static 2]) {
         _cleanup_(binding_freep) Binding *binding = NULL;
-        char path[4096];
-        ssize_t n;
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        UprobeSpec spec;
         int r;
 
-        n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-        if (n < 0)
-                return -errno;
-        path[n] = '\0';
-
-        r = binding_new("bench", &binding);
+        r = bench_resolve(function, BUDGET, &binding, &elf);
         if (r < 0)
                 return r;
-        r = binding_set_key(binding, "Executable", path, ret_error);
-        if (r >= 0)
-                r = binding_set_key(binding, "Function", function, ret_error);
-        if (r >= 0)
-                r = binding_set_key(binding, "BudgetSec", "1h", ret_error);
-        if (r >= 0)
-                r = binding_resolve(binding, ret_elf, ret_error);
-        if (r < 0)
-                return r;
-        *ret = TAKE_PTR(binding);
-        return 0;
-}
-
-static int attach_empty(const Bench *bench, const Binding *binding, const ElfFile *elf,
-                        Uprobe *probes[static 2]) {
-        UprobeSpec spec = {
-                .prog_fd = bench->empty_fd,
-                .multi = bench->multi,
+        spec = (UprobeSpec){
+                .prog_fd = prog_fd,
+                .multi = multi,
                 .file_fd = elf_file_fd(elf),
                 .offset = binding->start_site.offset,
         };
-        int r;
-
         r = uprobe_attach(&spec, &probes[0]);
-        if (r < 0)
-                return r;
-        spec.is_return = true;
-        return uprobe_attach(&spec, &probes[1]);
-}
-
-static int measure_empty(const Bench *bench, const Binding *binding, const ElfFile *elf,
-                         void (*call)(void), double *ret) {
-        Uprobe *probes[2] = {};
-        int r;
-
-        r = attach_empty(bench, binding, elf, probes);
-        if (r >= 0)
-                *ret = call_ns(call);
-        uprobe_detach(probes[0]);
-        uprobe_detach(probes[1]);
-        return r;
-}
-
-static int measure_window(Binding *binding, const ElfFile *elf, void (*call)(void), double *ret,
-                          char **ret_error) {
-        static const BackendConfig config = {
-                .bindings_max = 16,
-                .tasks_max = 64,
-                .ring_buffer_size = 65536,
-        };
-        Statistics statistics;
-        Backend *backend;
-        uint32_t index;
-        int r;
-
-        r = backend_bpf_ops.new(&config, &backend, ret_error);
-        if (r < 0)
-                return r;
-        r = backend_bpf_ops.add(backend, binding, elf, &index, ret_error);
         if (r >= 0) {
-                *ret = call_ns(call);
-                r = backend_bpf_ops.remove(backend, index, &statistics, NULL);
+                spec.is_return = true;
+                r = uprobe_attach(&spec, &probes[1]);
         }
-        if (r >= 0 && statistics.counters.in_budget != CALLS + CALLS / 10)
-                r = -EBADMSG;
-        backend_bpf_ops.free(backend);
-        return r;
-}
-
-/* The cost of a call, in ns, with that kind of probes on it. */
-static int measure(const Bench *bench, Kind kind, size_t target, double *ret, char **ret_error) {
-        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
-        _cleanup_(binding_freep) Binding *binding = NULL;
-        void (*call)(void) = targets[target].call;
-        int r;
-
-        r = resolve(targets[target].name, &binding, &elf, ret_error);
         if (r < 0)
-                return r;
-
-        switch (kind) {
-        case KIND_NONE:
-                *ret = call_ns(call);
-                return 0;
-        case KIND_EMPTY:
-                return measure_empty(bench, binding, elf, call, ret);
-        case KIND_CONFINED:
-                binding->cgroup_id = bench->cgroup_id;
-                binding->cgroup_level = bench->cgroup_level;
-                break;
-        default:
-                break;
-        }
-        return measure_window(binding, elf, call, ret, ret_error);
-}
-
-static int compare_doubles(const void *a, const void *b) {
-        double x = *(const double *) a, y = *(const double *) b;
-
-        return (x > y) - (x < y);
-}
-
-static void print(const char *what, double values[static ROUNDS], const char *unit) {
-        qsort(values, ROUNDS, sizeof(*values), compare_doubles);
-        (void) printf("  %-42s %8.2f %-2s  (%.2f to %.2f)\n", what, values[ROUNDS / 2], unit,
-                      values[ROUNDS / 4], values[ROUNDS - 1 - ROUNDS / 4]);
-}
-
-static int bench_target(const Bench *bench, size_t target, char **ret_error) {
-        double cost[N_KINDS][ROUNDS], ratio[N_KINDS][ROUNDS];
-
-        for (size_t round = 0; round < ROUNDS; round++) {
-                for (Kind kind = 0; kind < N_KINDS; kind++) {
-                        int r = measure(bench, kind, target, &cost[kind][round], ret_error);
-
-                        if (r < 0)
-                                return r;
-                }
-                for (Kind kind = KIND_WINDOW; kind < N_KINDS; kind++)
-                        ratio[kind][round] = cost[kind][round] / cost[KIND_EMPTY][round];
-        }
-
-        (void) printf("%s: a call, median (middle half) of %i rounds\n", targets[target].name,
-                      ROUNDS);
-        for (Kind kind = 0; kind < N_KINDS; kind++)
-                print(kind_names[kind], cost[kind], "ns");
-        print("window / two empty probes", ratio[KIND_WINDOW], "x");
-        print("window, unit filter / two empty probes", ratio[KIND_CONFINED], "x");
-        (void) fflush(stdout);
+                return bench_fail(r, "Failed to set an empty probe");
         return 0;
 }
 
-int main(void) {
-        Bench bench = { .multi = uprobe_multi_is_supported() };
-        _cleanup_free_ char *error = NULL;
+static int set_up_kind(Bench *bench, size_t kind, bool multi, const BenchCgroup *cgroup) {
+        static const BenchCgroup everywhere = {};
+        char function[32];
         int r;
 
-        r = bench.empty_fd = load_empty(bench.multi);
-        if (r >= 0)
-                r = own_cgroup(&bench.cgroup_id, &bench.cgroup_level);
-        for (size_t i = 0; i < ELEMENTSOF(targets) && r >= 0; i++)
-                r = bench_target(&bench, i, &error);
-        if (r < 0)
-                (void) fprintf(stderr, "bench-window: %s\n", error ?: strerror(-r));
+        (void) snprintf(function, sizeof(function), "%s_empty", kinds[kind].name);
+        r = attach_empty(bench->empty_fd, multi, function, bench->empty[kind]);
+        for (Way way = WAY_WINDOW; way <= WAY_CONFINED && r >= 0; way++) {
+                (void) snprintf(function, sizeof(function), "%s_%s", kinds[kind].name,
+                                way_names[way]);
+                r = bench_add(bench->backend, function, BUDGET,
+                              way == WAY_CONFINED ? cgroup : &everywhere,
+                              &bench->binding[kind][way]);
+        }
+        return r;
+}
 
-        safe_close(bench.empty_fd);
+static int set_up(Bench *bench, bool bpftrace) {
+        static const char *const functions[] = { "push_bpftrace", "endbr64_bpftrace", NULL };
+        bool multi = uprobe_multi_is_supported();
+        BenchCgroup cgroup;
+        int r;
+
+        r = bench_pin();
+        if (r >= 0)
+                r = bench_cgroups(1, &cgroup);
+        if (r >= 0)
+                r = bench_backend_new(&bench_backend_config, &bench->backend);
+        if (r < 0)
+                return r;
+        r = bench->empty_fd = load_empty(multi);
+        if (r < 0)
+                return bench_fail(r, "Failed to load an empty BPF program");
+        for (size_t kind = 0; kind < N_KINDS && r >= 0; kind++)
+                r = set_up_kind(bench, kind, multi, &cgroup);
+        if (r >= 0 && bpftrace)
+                r = bpftrace_start(functions, &bench->bpftrace);
+        return r;
+}
+
+static double call_ns(void (*call)(void)) {
+        uint64_t begin = bench_cpu_ns();
+
+        for (unsigned i = 0; i < CALLS; i++)
+                call();
+        return (double) (bench_cpu_ns() - begin) / CALLS;
+}
+
+/* A function that bpftrace is not asked to measure. */
+static bool is_left_out(const Bench *bench, size_t kind, Way way) {
+        return way == WAY_BPFTRACE && (!bench->bpftrace || kinds[kind].call[way] == nop5_bpftrace);
+}
+
+static void run(const Bench *bench, unsigned n_rounds) {
+        /* The first round, 0, warms everything up. */
+        for (unsigned round = 0; round <= n_rounds; round++)
+                for (size_t kind = 0; kind < N_KINDS; kind++)
+                        for (unsigned turn = 0; turn < N_WAYS; turn++) {
+                                Way way = (turn + round) % N_WAYS;
+                                double ns;
+
+                                if (is_left_out(bench, kind, way))
+                                        continue;
+                                ns = call_ns(kinds[kind].call[way]);
+                                if (round > 0)
+                                        bench_sample(round, ns, "%s.%s", kinds[kind].name,
+                                                     way_names[way]);
+                        }
+}
+
+/* Takes all away, and checks that everybody has seen every call: else their price is not known. */
+static int check(Bench *bench, uint64_t n_calls) {
+        int r = 0;
+
+        for (size_t kind = 0; kind < N_KINDS && r >= 0; kind++)
+                for (Way way = WAY_WINDOW; way <= WAY_CONFINED && r >= 0; way++)
+                        r = bench_remove(bench->backend, bench->binding[kind][way], n_calls);
+        if (r >= 0 && bench->bpftrace)
+                r = bpftrace_stop(bench->bpftrace, 2 * n_calls);
+        return r;
+}
+
+static void tear_down(Bench *bench) {
+        bpftrace_free(bench->bpftrace);
+        for (size_t kind = 0; kind < N_KINDS; kind++) {
+                uprobe_detach(bench->empty[kind][0]);
+                uprobe_detach(bench->empty[kind][1]);
+        }
+        safe_close(bench->empty_fd);
+        bench_backend_free(bench->backend);
+}
+
+int main(int argc, char *argv[]) {
+        Bench bench = { .empty_fd = -EBADF };
+        unsigned n_rounds = bench_argument(argc, argv, 1, 100);
+        int r;
+
+        r = set_up(&bench, argc > 2 && streq(argv[2], "bpftrace"));
+        if (r >= 0) {
+                run(&bench, n_rounds);
+                r = check(&bench, (uint64_t) (n_rounds + 1) * CALLS);
+        }
+        tear_down(&bench);
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stdint.h>
+
+#include "backend.h"
+
+/*
+ * What the programs of the bench share. Each measures one thing in rounds and prints raw values, one a
+ * line; tools/bench makes medians and ratios of them. Functions that can fail say why on standard error and
+ * return a negative errno.
+ */
+
+/* Functions to be measured, one for each kind of first instruction. */
+#if defined(__x86_64__)
+#define BENCH_PUSH    "push %rbp\nmov %rsp, %rbp\npop %rbp"
+#define BENCH_NOP5    ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00"
+#define BENCH_ENDBR64 "endbr64\n" BENCH_PUSH
+#else
+#error "Say here what functions begin with on this machine."
+#endif
+
+/* Defines void name(void), which does nothing, in a cache line of its own. */
+#define BENCH_DEFINE_TARGET(name, begin)                                                           \
+        __asm__(".text\n.balign 64\n.type " #name ", @function\n"                                  \
+                ".globl " #name "\n" #name ":\n" begin "\n"                                        \
+                "ret\n.size " #name ", .-" #name "\n");                                            \
+        void name(void)
+
+/* CLOCK_MONOTONIC */
+uint64_t bench_now_ns(void);
+
+/* What the calling thread has spent on a CPU: what others do there does not count. */
+uint64_t bench_cpu_ns(void);
+
+/* Keeps the calling thread, and what it starts, on one CPU. */
+int bench_pin(void);
+
+/* Of this thread, for the last CPU that it may use, which is the one that bench_pin() takes. */
+int bench_last_cpu(void);
+
+/* Says why: "bench-window: SENTENCE: STRERROR". Returns r. */
+int bench_fail(int r, const char *format, ...) _printf_(2, 3);
+
+/* The i-th argument, a number greater than 0, or what to take when there is none. */
+unsigned bench_argument(int argc, char *argv[], int i, unsigned otherwise);
+
+/* Prints one value of a series: "SERIES ROUND VALUE". */
+void bench_sample(unsigned round, double value, const char *format, ...) _printf_(3, 4);
+
+/* A cgroup as bindings are confined to it; id 0: all of the machine. */
+typedef struct BenchCgroup {
+        uint64_t id;
+        unsigned level;
+} BenchCgroup;
+
+/*
+ * The cgroup that this process is in, then up to n - 1 others beside it. Fails when there are not as many.
+ */
+int bench_cgroups(size_t n, BenchCgroup ret[static n]);
+
+/* How a back end is made unless it matters. */
+extern const BackendConfig bench_backend_config;
+
+int bench_backend_new(const BackendConfig *config, Backend **ret);
+Backend *bench_backend_free(Backend *backend);
+DEFINE_CLEANUP(Backend, bench_backend_free);
+
+/* A binding on a function of this program. */
+int bench_resolve(const char *function, const char *budget, Binding **ret, ElfFile **ret_elf);
+int bench_add(Backend *backend, const char *function, const char *budget, const BenchCgroup *cgroup,
+              uint32_t *ret_index);
+
+/* Takes a binding away that must have measured so many windows, from start to stop. */
+int bench_remove(Backend *backend, uint32_t index, uint64_t n_windows);
+
+#endif

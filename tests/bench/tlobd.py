@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+
+"""A tlobd to be measured, on the bus and with the directories of tools/private-bus."""
+
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+
+BUILD = pathlib.Path(sys.argv[1])
+TIMEOUT = 60
+
+
+def ctl(*arguments):
+    """tlobctl, as a user runs it. Its output; fails when it does."""
+    return subprocess.run([BUILD / "client/tlobctl", *arguments], check=True,
+                          stdout=subprocess.PIPE, text=True, timeout=TIMEOUT).stdout
+
+
+def configure(text):
+    """What its next start finds in tlobd.conf."""
+    directory = pathlib.Path(os.environ["TLOB_CONFIG_DIRECTORIES"].split(":")[0])
+    (directory / "tlobd.conf").write_text(text)
+
+
+class Daemon:
+    """It tells by sd_notify() when it is ready."""
+
+    def __init__(self):
+        with tempfile.TemporaryDirectory(prefix="tlob-bench-") as directory, \
+                socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+            notify.settimeout(TIMEOUT)
+            path = os.path.join(directory, "notify")
+            notify.bind(path)
+            self.process = subprocess.Popen([BUILD / "daemon/tlobd"], stderr=subprocess.DEVNULL,
+                                            env={**os.environ, "NOTIFY_SOCKET": path})
+            while b"READY=1" not in notify.recv(4096).split(b"\n"):
+                pass
+        self.pid = self.process.pid
+
+    def stop(self):
+        """Returns when all that it had in the kernel is gone."""
+        self.process.terminate()
+        if self.process.wait(TIMEOUT) != 0:
+            raise RuntimeError(f"tlobd ended with {self.process.returncode}")
