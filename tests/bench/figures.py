@@ -110,6 +110,15 @@ ROWS = [
     Row("bpftrace", "the same: `push`", ratio("push.confined", "push.bpftrace"), "x", 0.8),
     Row("bpftrace", "without unit filter: `push`", ratio("push.window", "push.bpftrace"), "x"),
 
+    Row("switch", "`perf bench sched pipe` with one idle binding against none",
+        ratio("perf.idle", "perf.none"), "x", 1.05),
+    Row("switch", "a pipe ping-pong of our own with one idle binding against none",
+        ratio("switch.idle", "switch.none"), "x", 1.05),
+    Row("switch", "the same, both tasks inside an open window",
+        ratio("switch.window", "switch.none"), "x", 1.15),
+    Row("switch", "a round trip of it without bindings", median("switch.none"), "ns"),
+    Row("switch", "a round trip inside open windows", median("switch.window"), "ns"),
+
     Row("daemon", "memory of the idle daemon, no bindings", median("daemon.0.rss", 1 / 1024), "MB"),
     Row("daemon", "memory with 1 binding", median("daemon.1.rss", 1 / 1024), "MB"),
     Row("daemon", "memory with 10", median("daemon.10.rss", 1 / 1024), "MB"),
