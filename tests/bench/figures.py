@@ -92,6 +92,26 @@ class Row:
         return self.reach_from(samples) if self.reach_from else self.reach
 
 
+def tick(samples):
+    """How long a tick of the scheduler is, as printed along with what was measured."""
+    return samples["tick"][0][0]
+
+
+def lateness_rows():
+    for mode, words in (("uprobe", "timer armed by the start"),
+                        ("fentry", "timer armed through fentry"),
+                        ("switch-tick", "timer and tick")):
+        for way in ("asleep", "waiting", "running"):
+            for q, asleep in ((0.5, 100), (0.99, 1000)):
+                row = Row("lateness", f"report after the deadline, {way}, {words}: p{q * 100:.0f}",
+                          percentile(f"{mode}.{way}", q), "us")
+                if way == "asleep":
+                    row.reach = asleep
+                if (mode, way, q) == ("switch-tick", "running", 0.99):
+                    row.reach_from = tick
+                yield row
+
+
 ROWS = [
     Row("window", "a window, unit filter on, against two empty probes: `push`",
         ratio("push.confined", "push.empty"), "x", 1.15),
@@ -118,6 +138,8 @@ ROWS = [
         ratio("switch.window", "switch.none"), "x", 1.15),
     Row("switch", "a round trip of it without bindings", median("switch.none"), "ns"),
     Row("switch", "a round trip inside open windows", median("switch.window"), "ns"),
+
+    *lateness_rows(),
 
     Row("daemon", "memory of the idle daemon, no bindings", median("daemon.0.rss", 1 / 1024), "MB"),
     Row("daemon", "memory with 1 binding", median("daemon.1.rss", 1 / 1024), "MB"),
