@@ -18,14 +18,13 @@
 
 #include "bench.h"
 
-#define BUDGET    "1ms"
-#define BUDGET_NS 1000000U
-#define OVER_NS   2000000U /* how long a window lasts over its budget, but for one that runs */
+#define OVER_NS 2000000U /* how long a window lasts over its budget, but for one that runs */
 
 typedef enum Way {
         WAY_ASLEEP,
         WAY_WAITING,
-        WAY_RUNNING,
+        WAY_RUNNING, /* the deadline comes before a tick has seen the window, but for one in forty */
+        WAY_LONG,    /* running too, and the deadline comes later */
         N_WAYS,
 } Way;
 
@@ -33,6 +32,7 @@ static const char *const way_names[] = {
         [WAY_ASLEEP] = "asleep",
         [WAY_WAITING] = "waiting",
         [WAY_RUNNING] = "running",
+        [WAY_LONG] = "long",
 };
 
 /* DeadlineMode=, best first. */
@@ -46,6 +46,7 @@ typedef struct Bench {
         /* Of the turn that is measured. */
         const char *mode;
         Way way;
+        uint64_t budget_ns;
         unsigned round;
         unsigned n_violations;
 } Bench;
@@ -77,13 +78,13 @@ static uint64_t tick_ns(void) {
 __attribute__((noinline)) void lateness_window(Bench *bench) {
         switch (bench->way) {
         case WAY_ASLEEP:
-                nap(BUDGET_NS + OVER_NS);
+                nap(bench->budget_ns + OVER_NS);
                 break;
         case WAY_WAITING:
                 (void) sem_post(&bench->rival_begins);
                 break;
         default:
-                spin(BUDGET_NS + 2 * tick_ns());
+                spin(bench->budget_ns + 2 * tick_ns());
                 break;
         }
 }
@@ -96,7 +97,7 @@ static void *rival_main(void *arg) {
                         ;
                 if (__atomic_load_n(&bench->done, __ATOMIC_ACQUIRE))
                         return NULL;
-                spin(BUDGET_NS + OVER_NS);
+                spin(bench->budget_ns + OVER_NS);
         }
 }
 
@@ -139,9 +140,30 @@ static void on_report(const Report *report, void *userdata) {
                      way_names[bench->way]);
 }
 
-static int run_turn(Bench *bench, Backend *backend, unsigned n_windows) {
+static uint64_t way_budget_ns(Way way) {
+        switch (way) {
+        case WAY_RUNNING:
+                return tick_ns() / 40;
+        case WAY_LONG:
+                return tick_ns() * 3 / 2;
+        default:
+                return 1000000;
+        }
+}
+
+static int run_turn(Bench *bench, Backend *backend, uint32_t binding, unsigned n_windows) {
+        uint64_t budgets_ns[TLOB_N_BUDGETS] = {
+                way_budget_ns(bench->way),
+                BUDGET_NONE,
+                BUDGET_NONE,
+                BUDGET_NONE,
+        };
         int r;
 
+        r = backend->ops->set_budget(backend, binding, budgets_ns);
+        if (r < 0)
+                return bench_fail(r, "Failed to set a budget");
+        bench->budget_ns = budgets_ns[TLOB_BUDGET_TOTAL];
         bench->n_violations = 0;
         for (unsigned i = 0; i < n_windows; i++) {
                 /* So that windows begin at any time of a tick. */
@@ -188,12 +210,12 @@ static int run_mode(Bench *bench, const char *mode, unsigned n_rounds, unsigned 
         r = backend_for_mode(mode, &backend);
         if (r <= 0)
                 return r;
-        r = bench_add(backend, "lateness_window", BUDGET, NULL, &index);
+        r = bench_add(backend, "lateness_window", "1h", NULL, &index);
         bench->mode = mode;
         for (bench->round = 1; bench->round <= n_rounds; bench->round++)
                 for (Way way = 0; way < N_WAYS && r >= 0; way++) {
                         bench->way = way;
-                        r = run_turn(bench, backend, n_windows);
+                        r = run_turn(bench, backend, index, n_windows);
                 }
         return r;
 }

@@ -80,6 +80,7 @@ class Row:
     text: str
     what: tuple  # a series that must be there, and what makes a figure of the samples
     unit: str = ""
+    needs: Optional[str] = None  # what a kernel may lack
     reach: Optional[float] = None  # the figure should not be above
     reach_from: Optional[Callable] = None  # the same, from the samples
 
@@ -101,9 +102,10 @@ def lateness_rows():
     for mode, words in (("uprobe", "timer armed by the start"),
                         ("fentry", "timer armed through fentry"),
                         ("switch-tick", "timer and tick")):
-        for way in ("asleep", "waiting", "running"):
+        for way, state in (("asleep", "asleep"), ("waiting", "waiting"), ("running", "running"),
+                           ("long", "running, budget over a tick")):
             for q, asleep in ((0.5, 100), (0.99, 1000)):
-                row = Row("lateness", f"report after the deadline, {way}, {words}: p{q * 100:.0f}",
+                row = Row("lateness", f"report after the deadline, {words}, {state}, p{q * 100:.0f}",
                           percentile(f"{mode}.{way}", q), "us")
                 if way == "asleep":
                     row.reach = asleep
@@ -140,6 +142,11 @@ ROWS = [
     Row("switch", "a round trip inside open windows", median("switch.window"), "ns"),
 
     *lateness_rows(),
+
+    Row("signal", "from the deadline to a D-Bus client that has the signal, 10 a second, p50",
+        percentile("signal", 0.5, 1 / 1000), "ms"),
+    Row("signal", "from the deadline to a D-Bus client that has the signal, 10 a second, p99",
+        percentile("signal", 0.99, 1 / 1000), "ms", 10),
 
     Row("daemon", "memory of the idle daemon, no bindings", median("daemon.0.rss", 1 / 1024), "MB"),
     Row("daemon", "memory with 1 binding", median("daemon.1.rss", 1 / 1024), "MB"),
