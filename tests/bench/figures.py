@@ -114,6 +114,16 @@ def lateness_rows():
                 yield row
 
 
+def scale_rows():
+    for shape, words in (("one", "on one site, of as many cgroups"),
+                         ("own", "on sites of their own")):
+        for n in (10, 100):
+            yield Row("scale", f"a window with {n} bindings {words}, against 1",
+                      ratio(f"{shape}.{n}.window", f"{shape}.1.window"), "x", 1.2)
+        for n in (1, 10, 100):
+            yield Row("scale", f"to add {n} binding{'s' * (n > 1)} {words}", median(f"{shape}.{n}.attach"), "ms")
+
+
 ROWS = [
     Row("window", "a window, unit filter on, against two empty probes: `push`",
         ratio("push.confined", "push.empty"), "x", 1.15),
@@ -147,6 +157,8 @@ ROWS = [
         percentile("signal", 0.5, 1 / 1000), "ms"),
     Row("signal", "from the deadline to a D-Bus client that has the signal, 10 a second, p99",
         percentile("signal", 0.99, 1 / 1000), "ms", 10),
+
+    *scale_rows(),
 
     Row("daemon", "memory of the idle daemon, no bindings", median("daemon.0.rss", 1 / 1024), "MB"),
     Row("daemon", "memory with 1 binding", median("daemon.1.rss", 1 / 1024), "MB"),
