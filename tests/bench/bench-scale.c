@@ -81,6 +81,15 @@ static double call_ns(Bench *bench) {
         return (double) (bench_cpu_ns() - begin) / CALLS;
 }
 
+static double memory_kb(void) {
+        _cleanup_fclose_ FILE *f = fopen("/proc/self/statm", "re");
+        unsigned long size, resident;
+
+        if (!f || fscanf(f, "%lu %lu", &size, &resident) != 2)
+                return 0;
+        return (double) resident * (double) sysconf(_SC_PAGESIZE) / 1024;
+}
+
 static int run_step(Bench *bench, unsigned round, size_t n, uint64_t *attach_ns) {
         const char *name = shapes[bench->shape].name;
         uint64_t begin = bench_now_ns();
@@ -93,6 +102,7 @@ static int run_step(Bench *bench, unsigned round, size_t n, uint64_t *attach_ns)
         }
         *attach_ns += bench_now_ns() - begin;
         bench_sample(round, (double) *attach_ns / 1e6, "%s.%zu.attach", name, n);
+        bench_sample(round, memory_kb(), "%s.%zu.rss", name, n);
 
         (void) call_ns(bench);
         for (unsigned i = 0; i < SLICES; i++)

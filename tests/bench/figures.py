@@ -9,7 +9,7 @@ nowhere else, they become figures; nothing here runs, prints or judges anything 
 import collections
 import dataclasses
 import statistics
-from typing import Callable, Optional
+from typing import Callable, Union
 
 
 def read_samples(lines):
@@ -56,6 +56,14 @@ def ratio(series, base):
     return series, compute
 
 
+def difference(series, base):
+    """How much more than the base, in each round by itself."""
+    def compute(samples):
+        return over_rounds([statistics.median(values) - statistics.median(samples[base][number])
+                            for number, values in samples[series].items()])
+    return series, compute
+
+
 def percentile(series, q, scale=1):
     """Of all values, whatever their round; the spread is from the best round to the worst."""
     def compute(samples):
@@ -80,17 +88,16 @@ class Row:
     text: str
     what: tuple  # a series that must be there, and what makes a figure of the samples
     unit: str = ""
-    needs: Optional[str] = None  # what a kernel may lack
-    reach: Optional[float] = None  # the figure should not be above
-    reach_from: Optional[Callable] = None  # the same, from the samples
+    reach: Union[float, Callable, None] = None  # what it should not be above, or how to find that
+    needs: str = ""  # what not every kernel has
 
     def figure(self, samples):
-        """None if nothing was measured: not possible on this kernel."""
+        """None if nothing was measured, for want of what it needs."""
         series, compute = self.what
         return compute(samples) if series in samples else None
 
     def limit(self, samples):
-        return self.reach_from(samples) if self.reach_from else self.reach
+        return self.reach(samples) if callable(self.reach) else self.reach
 
 
 def tick(samples):
@@ -98,20 +105,26 @@ def tick(samples):
     return samples["tick"][0][0]
 
 
+WINDOW = "a window, unit filter on, against two empty probes"
+BPFTRACE = "a window, unit filter on, against bpftrace"
+PIPE = "a pipe ping-pong of our own"
+FLOOD = "200 threads in windows at once"
+
+
 def lateness_rows():
     for mode, words in (("uprobe", "timer armed by the start"),
                         ("fentry", "timer armed through fentry"),
                         ("switch-tick", "timer and tick")):
-        for way, state in (("asleep", "asleep"), ("waiting", "waiting"), ("running", "running"),
-                           ("long", "running, budget over a tick")):
-            for q, asleep in ((0.5, 100), (0.99, 1000)):
-                row = Row("lateness", f"report after the deadline, {words}, {state}, p{q * 100:.0f}",
-                          percentile(f"{mode}.{way}", q), "us")
-                if way == "asleep":
-                    row.reach = asleep
+        for way, state, reach in (("asleep", "asleep", (100, 1000)),
+                                  ("waiting", "waiting", (None, None)),
+                                  ("running", "running", (None, None)),
+                                  ("long", "running, budget over a tick", (None, None))):
+            for q, limit in zip((0.5, 0.99), reach):
                 if (mode, way, q) == ("switch-tick", "running", 0.99):
-                    row.reach_from = tick
-                yield row
+                    limit = tick
+                yield Row("lateness", f"report after the deadline, {words}, {state}: p{q * 100:.0f}",
+                          percentile(f"{mode}.{way}", q), "us", limit,
+                          f"DeadlineMode={mode}")
 
 
 def scale_rows():
@@ -121,54 +134,71 @@ def scale_rows():
             yield Row("scale", f"a window with {n} bindings {words}, against 1",
                       ratio(f"{shape}.{n}.window", f"{shape}.1.window"), "x", 1.2)
         for n in (1, 10, 100):
-            yield Row("scale", f"to add {n} binding{'s' * (n > 1)} {words}", median(f"{shape}.{n}.attach"), "ms")
+            yield Row("scale", f"to add {n} binding{'s' * (n > 1)} {words}",
+                      median(f"{shape}.{n}.attach"), "ms")
+        yield Row("scale", f"memory of the back end, 100 bindings {words}, less 1",
+                  difference(f"{shape}.100.rss", f"{shape}.1.rss"), "kB")
 
 
 ROWS = [
-    Row("window", "a window, unit filter on, against two empty probes: `push`",
-        ratio("push.confined", "push.empty"), "x", 1.15),
-    Row("window", "the same: 5-byte nop", ratio("nop5.confined", "nop5.empty"), "x", 1.15),
-    Row("window", "the same: `endbr64`, which both skip",
+    Row("window", f"{WINDOW}: `push`", ratio("push.confined", "push.empty"), "x", 1.15),
+    Row("window", f"{WINDOW}: 5-byte nop", ratio("nop5.confined", "nop5.empty"), "x", 1.15),
+    Row("window", f"{WINDOW}: `endbr64`, skipped",
         ratio("endbr64.confined", "endbr64.empty"), "x"),
-    Row("window", "without unit filter: `push`", ratio("push.window", "push.empty"), "x"),
-    Row("window", "without unit filter: 5-byte nop", ratio("nop5.window", "nop5.empty"), "x"),
+    Row("window", f"{WINDOW}: `push`, in time",
+        difference("push.confined", "push.empty"), "ns"),
+    Row("window", f"{WINDOW}: 5-byte nop, in time",
+        difference("nop5.confined", "nop5.empty"), "ns"),
+    Row("window", "a window, no unit filter, against two empty probes: `push`",
+        ratio("push.window", "push.empty"), "x"),
+    Row("window", "a window, no unit filter, against two empty probes: 5-byte nop",
+        ratio("nop5.window", "nop5.empty"), "x"),
     Row("window", "two empty probes: `push`", median("push.empty"), "ns"),
-    Row("window", "a window, unit filter on: `push`", median("push.confined"), "ns"),
     Row("window", "two empty probes: 5-byte nop", median("nop5.empty"), "ns"),
-    Row("window", "a window, unit filter on: 5-byte nop", median("nop5.confined"), "ns"),
 
-    Row("bpftrace", "a window, unit filter on, against bpftrace: `endbr64`",
-        ratio("endbr64.confined", "endbr64.bpftrace"), "x", 0.33),
-    Row("bpftrace", "the same: `push`", ratio("push.confined", "push.bpftrace"), "x", 0.8),
-    Row("bpftrace", "without unit filter: `push`", ratio("push.window", "push.bpftrace"), "x"),
+    Row("bpftrace", f"{BPFTRACE}: `endbr64`", ratio("endbr64.confined", "endbr64.bpftrace"), "x",
+        0.33),
+    Row("bpftrace", f"{BPFTRACE}: `push`", ratio("push.confined", "push.bpftrace"), "x", 0.8),
+    Row("bpftrace", "a window, no unit filter, against bpftrace: `push`",
+        ratio("push.window", "push.bpftrace"), "x"),
 
-    Row("switch", "`perf bench sched pipe` with one idle binding against none",
+    Row("switch", "`perf bench sched pipe` with one idle binding, against none",
         ratio("perf.idle", "perf.none"), "x", 1.05),
-    Row("switch", "a pipe ping-pong of our own with one idle binding against none",
+    Row("switch", f"{PIPE} with one idle binding, against none",
         ratio("switch.idle", "switch.none"), "x", 1.05),
-    Row("switch", "the same, both tasks inside an open window",
+    Row("switch", f"{PIPE}, both tasks inside an open window, against none",
         ratio("switch.window", "switch.none"), "x", 1.15),
-    Row("switch", "a round trip of it without bindings", median("switch.none"), "ns"),
-    Row("switch", "a round trip inside open windows", median("switch.window"), "ns"),
+    Row("switch", f"{PIPE} without bindings: a round trip", median("switch.none"), "ns"),
 
     *lateness_rows(),
 
-    Row("signal", "from the deadline to a D-Bus client that has the signal, 10 a second, p50",
+    Row("signal", "from the deadline to a D-Bus client that has the signal, 10 a second: p50",
         percentile("signal", 0.5, 1 / 1000), "ms"),
-    Row("signal", "from the deadline to a D-Bus client that has the signal, 10 a second, p99",
+    Row("signal", "from the deadline to a D-Bus client that has the signal, 10 a second: p99",
         percentile("signal", 0.99, 1 / 1000), "ms", 10),
 
     *scale_rows(),
 
-    Row("daemon", "memory of the idle daemon, no bindings", median("daemon.0.rss", 1 / 1024), "MB"),
-    Row("daemon", "memory with 1 binding", median("daemon.1.rss", 1 / 1024), "MB"),
-    Row("daemon", "memory with 10", median("daemon.10.rss", 1 / 1024), "MB"),
-    Row("daemon", "memory with 100", median("daemon.100.rss", 1 / 1024), "MB"),
-    Row("daemon", "wake-ups in 10 s, no bindings", worst("daemon.0.wakeups"), ""),
-    Row("daemon", "wake-ups in 10 s, 100 bindings", worst("daemon.100.wakeups"), ""),
+    Row("flood", f"{FLOOD}: windows a second", worst("flood.rate")),
+    Row("flood", f"{FLOOD}: windows that began", worst("flood.starts")),
+    Row("flood", f"{FLOOD}: windows that ended", worst("flood.ends")),
+    Row("flood", f"{FLOOD}: windows missing in the books", worst("flood.missing"), "", 0),
+    Row("flood", f"{FLOOD}: windows counted as over the limit", worst("flood.over_limit")),
+    Row("flood", f"{FLOOD}: violations", worst("flood.violations")),
+    Row("flood", f"{FLOOD}: reports lost while they are read", worst("flood.lost.read")),
+    Row("flood", f"{FLOOD}: reports lost in 2 s when nobody reads, and counted",
+        worst("flood.lost")),
+    Row("flood", f"{FLOOD}: reports lost and not counted", worst("flood.uncounted"), "", 0),
+
+    Row("daemon", "memory of tlobd, no bindings", median("daemon.0.rss", 1 / 1024), "MB"),
+    Row("daemon", "memory of tlobd, 1 binding", median("daemon.1.rss", 1 / 1024), "MB"),
+    Row("daemon", "memory of tlobd, 10 bindings", median("daemon.10.rss", 1 / 1024), "MB"),
+    Row("daemon", "memory of tlobd, 100 bindings", median("daemon.100.rss", 1 / 1024), "MB"),
+    Row("daemon", "wake-ups of tlobd in 10 s, no bindings", worst("daemon.0.wakeups")),
+    Row("daemon", "wake-ups of tlobd in 10 s, 100 bindings", worst("daemon.100.wakeups")),
     Row("daemon", "tlobctl add-binding, the first, which loads the BPF programs",
         median("daemon.first"), "ms"),
-    Row("daemon", "tlobctl add-binding, of 99 more", percentile("daemon.more", 0.5), "ms"),
+    Row("daemon", "tlobctl add-binding, 99 more, each", median("daemon.more"), "ms"),
     Row("daemon", "stop with 100 bindings, all probes out of the kernel", median("daemon.stop"),
         "s"),
 ]

@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 BUILD = pathlib.Path(sys.argv[1])
+DIRECTORIES = [pathlib.Path(path) for path in os.environ["TLOB_CONFIG_DIRECTORIES"].split(":")]
 TIMEOUT = 60
 
 
@@ -21,8 +22,13 @@ def ctl(*arguments):
 
 def configure(text):
     """What its next start finds in tlobd.conf."""
-    directory = pathlib.Path(os.environ["TLOB_CONFIG_DIRECTORIES"].split(":")[0])
-    (directory / "tlobd.conf").write_text(text)
+    (DIRECTORIES[0] / "tlobd.conf").write_text(text)
+
+
+def forget_bindings():
+    """Those that tlobctl has added, so that the next start finds none."""
+    for path in DIRECTORIES[1].glob("bindings.d/*.conf"):
+        path.unlink()
 
 
 class Daemon:
