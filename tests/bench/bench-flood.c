@@ -159,9 +159,11 @@ static int set_up(Bench *bench, unsigned seconds) {
         config.ring_buffer_size = RING_BUFFER;
         r = bench_backend_new(&config, &bench->backend);
         if (r >= 0)
-                r = bench_add(bench->backend, "flood_outer", "infinity", NULL, &bench->outer);
+                r = bench_add(bench->backend, "flood_outer", "infinity", BENCH_UNCONFINED,
+                              &bench->outer);
         if (r >= 0)
-                r = bench_add(bench->backend, "flood_inner", BUDGET, NULL, &bench->inner);
+                r = bench_add(bench->backend, "flood_inner", BUDGET, BENCH_UNCONFINED,
+                              &bench->inner);
         bench->begin_ns = bench_now_ns() + PERIOD_NS;
         bench->end_ns = bench->begin_ns + seconds * UINT64_C(1000000000) + UNREAD_NS;
         return r;

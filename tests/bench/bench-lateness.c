@@ -210,7 +210,7 @@ static int run_mode(Bench *bench, const char *mode, unsigned n_rounds, unsigned 
         r = backend_for_mode(mode, &backend);
         if (r <= 0)
                 return r;
-        r = bench_add(backend, "lateness_window", "1h", NULL, &index);
+        r = bench_add(backend, "lateness_window", "1h", BENCH_UNCONFINED, &index);
         bench->mode = mode;
         for (bench->round = 1; bench->round <= n_rounds; bench->round++)
                 for (Way way = 0; way < N_WAYS && r >= 0; way++) {

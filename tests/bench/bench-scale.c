@@ -66,7 +66,7 @@ static int add_one(Bench *bench) {
                 (void) snprintf(function, sizeof(function), "scale_own_%zu", i);
         /* All are confined, so that the number of bindings is all that differs. */
         r = bench_add(bench->backend, function, "10ms",
-                      &bench->cgroups[bench->shape == SHAPE_ONE ? i : 0], &bench->bindings[i]);
+                      bench->cgroups[bench->shape == SHAPE_ONE ? i : 0], &bench->bindings[i]);
         if (r >= 0)
                 bench->n_bindings++;
         return r;

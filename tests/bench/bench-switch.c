@@ -182,7 +182,7 @@ static int run_turn(Way way, unsigned round) {
 
         r = bench_backend_new(&bench_backend_config, &backend);
         if (r >= 0)
-                r = bench_add(backend, functions[way], "1h", NULL, &index);
+                r = bench_add(backend, functions[way], "1h", BENCH_UNCONFINED, &index);
         if (r >= 0)
                 r = measure(way, round);
         /* Else the price is not that of windows that were open. */

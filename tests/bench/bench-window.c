@@ -63,6 +63,7 @@ static const struct {
 
 typedef struct Bench {
         Backend *backend;
+        BenchCgroup cgroup; /* that we are in */
         int empty_fd;
         Uprobe *empty[N_KINDS][2];
         uint32_t binding[N_KINDS][N_WAYS];
@@ -107,8 +108,7 @@ static int attach_empty(int prog_fd, bool multi, const char *function, Uprobe *p
         return 0;
 }
 
-static int set_up_kind(Bench *bench, size_t kind, bool multi, const BenchCgroup *cgroup) {
-        static const BenchCgroup everywhere = {};
+static int set_up_kind(Bench *bench, size_t kind, bool multi) {
         char function[32];
         int r;
 
@@ -118,7 +118,7 @@ static int set_up_kind(Bench *bench, size_t kind, bool multi, const BenchCgroup 
                 (void) snprintf(function, sizeof(function), "%s_%s", kinds[kind].name,
                                 way_names[way]);
                 r = bench_add(bench->backend, function, BUDGET,
-                              way == WAY_CONFINED ? cgroup : &everywhere,
+                              way == WAY_CONFINED ? bench->cgroup : BENCH_UNCONFINED,
                               &bench->binding[kind][way]);
         }
         return r;
@@ -127,12 +127,11 @@ static int set_up_kind(Bench *bench, size_t kind, bool multi, const BenchCgroup 
 static int set_up(Bench *bench, bool bpftrace) {
         static const char *const functions[] = { "push_bpftrace", "endbr64_bpftrace", NULL };
         bool multi = uprobe_multi_is_supported();
-        BenchCgroup cgroup;
         int r;
 
         r = bench_pin();
         if (r >= 0)
-                r = bench_cgroups(1, &cgroup);
+                r = bench_cgroups(1, &bench->cgroup);
         if (r >= 0)
                 r = bench_backend_new(&bench_backend_config, &bench->backend);
         if (r < 0)
@@ -141,7 +140,7 @@ static int set_up(Bench *bench, bool bpftrace) {
         if (r < 0)
                 return bench_fail(r, "Failed to load an empty BPF program");
         for (size_t kind = 0; kind < N_KINDS && r >= 0; kind++)
-                r = set_up_kind(bench, kind, multi, &cgroup);
+                r = set_up_kind(bench, kind, multi);
         if (r >= 0 && bpftrace)
                 r = bpftrace_start(functions, &bench->bpftrace);
         return r;

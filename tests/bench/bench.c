@@ -12,6 +12,7 @@
 #include "bench.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <time.h>
@@ -208,7 +209,24 @@ int bench_resolve(const char *function, const char *budget, Binding **ret, ElfFi
         return 0;
 }
 
-int bench_add(Backend *backend, const char *function, const char *budget, const BenchCgroup *cgroup,
+/* As if a unit ran in that cgroup: one for all bindings there. */
+static int confine(Binding *binding, const BenchCgroup *cgroup) {
+        _cleanup_free_ char *error = NULL;
+        char unit[64];
+        int r;
+
+        if (!cgroup->id)
+                return 0;
+        (void) snprintf(unit, sizeof(unit), "bench-%" PRIu64 ".service", cgroup->id);
+        r = binding_set_key(binding, "Unit", unit, &error);
+        if (r < 0)
+                return bench_fail(r, "%s", error ?: unit);
+        binding->cgroup_id = cgroup->id;
+        binding->cgroup_level = cgroup->level;
+        return 0;
+}
+
+int bench_add(Backend *backend, const char *function, const char *budget, BenchCgroup cgroup,
               uint32_t *ret_index) {
         _cleanup_(binding_freep) Binding *binding = NULL;
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
@@ -216,12 +234,10 @@ int bench_add(Backend *backend, const char *function, const char *budget, const 
         int r;
 
         r = bench_resolve(function, budget, &binding, &elf);
+        if (r >= 0)
+                r = confine(binding, &cgroup);
         if (r < 0)
                 return r;
-        if (cgroup) {
-                binding->cgroup_id = cgroup->id;
-                binding->cgroup_level = cgroup->level;
-        }
         r = backend->ops->add(backend, binding, elf, ret_index, &reason);
         if (r < 0)
                 return bench_fail(r, "%s", reason ?: function);
@@ -238,9 +254,9 @@ int bench_remove(Backend *backend, uint32_t index, uint64_t n_windows) {
                 return bench_fail(r, "Failed to remove a binding");
         ended = final.counters.in_budget + final.counters.violated;
         if (final.counters.starts != n_windows || ended != n_windows)
-                return bench_fail(-EBADMSG, "Of %llu windows %llu were seen to begin, %llu to end",
-                                  (unsigned long long) n_windows,
-                                  (unsigned long long) final.counters.starts,
-                                  (unsigned long long) ended);
+                return bench_fail(-EBADMSG,
+                                  "Of %" PRIu64 " windows %" PRIu64 " were seen to begin, %" PRIu64
+                                  " to end",
+                                  n_windows, (uint64_t) final.counters.starts, ended);
         return 0;
 }

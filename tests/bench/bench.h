@@ -49,11 +49,13 @@ unsigned bench_argument(int argc, char *argv[], int i, unsigned otherwise);
 /* Prints one value of a series: "SERIES ROUND VALUE". */
 void bench_sample(unsigned round, double value, const char *format, ...) _printf_(3, 4);
 
-/* A cgroup as bindings are confined to it; id 0: all of the machine. */
+/* A cgroup as bindings are confined to it. */
 typedef struct BenchCgroup {
-        uint64_t id;
+        uint64_t id; /* 0: they are confined to none */
         unsigned level;
 } BenchCgroup;
+
+#define BENCH_UNCONFINED ((BenchCgroup){})
 
 /*
  * The cgroup that this process is in, then up to n - 1 others beside it. Fails when there are not as many.
@@ -69,7 +71,7 @@ DEFINE_CLEANUP(Backend, bench_backend_free);
 
 /* A binding on a function of this program. */
 int bench_resolve(const char *function, const char *budget, Binding **ret, ElfFile **ret_elf);
-int bench_add(Backend *backend, const char *function, const char *budget, const BenchCgroup *cgroup,
+int bench_add(Backend *backend, const char *function, const char *budget, BenchCgroup cgroup,
               uint32_t *ret_index);
 
 /* Takes a binding away that must have measured so many windows, from start to stop. */

@@ -8,6 +8,7 @@ nowhere else, they become figures; nothing here runs, prints or judges anything 
 
 import collections
 import dataclasses
+import math
 import statistics
 from typing import Callable, Union
 
@@ -37,8 +38,7 @@ def over_rounds(values):
 
 def quantile(values, q):
     """The smallest value that at least that part of them do not exceed."""
-    ordered = sorted(values)
-    return ordered[max(0, -int(-q * len(ordered) // 1) - 1)]
+    return sorted(values)[max(math.ceil(q * len(values)), 1) - 1]
 
 
 def median(series, scale=1):
