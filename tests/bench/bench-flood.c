@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Whether the books balance under load: 200 threads, all inside a window of one binding for the whole
- * time, and each going through 500 a second of another, some of which run over their budget. The
- * threads count their own calls, and what the back end has counted is compared with that. For the
- * last seconds nobody reads the reports, so that some must be lost: every one of them has to be
- * counted.
+ * Whether the books balance under load: 200 threads, all inside a window of one binding for the
+ * whole time, and each going through 500 a second of another, some of which run over their budget.
+ * The threads count their own calls, and what the back end has counted is compared with that. For
+ * the last seconds nobody reads the reports, so that some must be lost: every one of them has to
+ * be counted.
  *
  * usage: bench-flood SECONDS
  */

@@ -6,8 +6,8 @@
  * kernel has. Each window lasts until well after its deadline, so a report that is made at the stop
  * shows.
  *
- * All is done by one thread on one CPU. To have it wait, it wakes a real-time thread on the same CPU,
- * which spins until the deadline has long passed.
+ * All is done by one thread on one CPU. To have it wait, it wakes a real-time thread on the same
+ * CPU, which spins until the deadline has long passed.
  *
  * usage: bench-lateness ROUNDS WINDOWS-A-ROUND
  */
@@ -23,7 +23,7 @@
 typedef enum Way {
         WAY_ASLEEP,
         WAY_WAITING,
-        WAY_RUNNING, /* the deadline comes before a tick has seen the window, but for one in forty */
+        WAY_RUNNING, /* the deadline comes, but for one in forty, before a tick */
         WAY_LONG,    /* running too, and the deadline comes later */
         N_WAYS,
 } Way;

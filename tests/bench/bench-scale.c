@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Whether a window gets dearer with the number of bindings: all on one site, each confined to another
- * cgroup, as the instances of a template are; or each on a site of its own. Only the first binding is
- * hit. How long it takes to add them is measured on the way, from the name of the function to the
- * probe that is set.
+ * Whether a window gets dearer with the number of bindings: all on one site, each confined to
+ * another cgroup, as the instances of a template are; or each on a site of its own. Only the first
+ * binding is hit. How long it takes to add them is measured on the way, from the name of the
+ * function to the probe that is set.
  *
  * The cgroups are those beside the one that this is run in: tools/bench makes them.
  *

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What tlobd costs those who switch and wake each other as often as they can: two processes on one CPU
- * that hand a byte to and fro through two pipes. In rounds that take turns: without a binding; with
- * one that is never hit; with both processes inside an open window all the time. A round trip is paid
- * for in CPU time of the two, so that what others do on the CPU does not count. The first two are
- * done with "perf bench sched pipe" as well, where perf is installed.
+ * What tlobd costs those who switch and wake each other as often as they can: two processes on one
+ * CPU that hand a byte to and fro through two pipes. In rounds that take turns: without a binding;
+ * with one that is never hit; with both processes inside an open window all the time. A round trip
+ * is paid for in CPU time of the two, so that what others do on the CPU does not count. The first
+ * two are done with "perf bench sched pipe" as well, where perf is installed.
  *
  * usage: bench-switch ROUNDS
  */
@@ -156,7 +156,7 @@ static int play_with_perf(double *ret_usec) {
 }
 
 static int measure(Way way, unsigned round) {
-        double ns, usec;
+        double ns = 0, usec = 0;
         int r;
 
         r = play(&ns);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What a window costs the program that is measured, beside other probes at the same places: two empty BPF
- * programs, or what bpftrace makes of a script that measures the same.
+ * What a window costs the program that is measured, beside other probes at the same places: two
+ * empty BPF programs, or what bpftrace makes of a script that measures the same.
  *
- * Each way has a function of its own, all alike, with its probes set throughout. They are called in
- * turns of a few milliseconds, so that what the machine does meanwhile falls on all of them, and the
- * clock is the thread's own time on the CPU. Ratios are to be formed within a round.
+ * Each way has a function of its own, all alike, with its probes set throughout. They are called
+ * in turns of a few milliseconds, so that what the machine does meanwhile falls on all of them,
+ * and the clock is the thread's own time on the CPU. Ratios are to be formed within a round.
  *
  * usage: bench-window ROUNDS [bpftrace]
  */

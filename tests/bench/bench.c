@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What the programs of the bench share: clocks, a CPU of their own, a back end with bindings on the
- * program itself, and the one way in which values are printed. No figures are computed here: that is
- * done in tools/bench, for all alike.
+ * What the programs of the bench share: clocks, a CPU of their own, a back end with bindings on
+ * the program itself, and the one way in which values are printed. No figures are computed here:
+ * that is done in tools/bench, for all alike.
  *
  * Nothing has to be cleaned up when a program is killed: probes and BPF programs belong to file
  * descriptors, and the cgroups are those of tools/bench.

@@ -7,9 +7,9 @@
 #include "backend.h"
 
 /*
- * What the programs of the bench share. Each measures one thing in rounds and prints raw values, one a
- * line; tools/bench makes medians and ratios of them. Functions that can fail say why on standard error and
- * return a negative errno.
+ * What the programs of the bench share. Each measures one thing in rounds and prints raw values,
+ * one a line; tools/bench makes medians and ratios of them. Functions that can fail say why on
+ * standard error and return a negative errno.
  */
 
 /* Functions to be measured, one for each kind of first instruction. */
@@ -58,7 +58,8 @@ typedef struct BenchCgroup {
 #define BENCH_UNCONFINED ((BenchCgroup){})
 
 /*
- * The cgroup that this process is in, then up to n - 1 others beside it. Fails when there are not as many.
+ * The cgroup that this process is in, then up to n - 1 others beside it. Fails when there are not
+ * as many.
  */
 int bench_cgroups(size_t n, BenchCgroup ret[static n]);
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * bpftrace as a child: a script of the kind that its own documentation shows, with a map of starts and a
- * histogram for each function. It owns the child and its output; what the numbers mean is for others.
+ * bpftrace as a child: a script of the kind that its own documentation shows, with a map of starts
+ * and a histogram for each function. It owns the child and its output; what the numbers mean is
+ * for others.
  *
- * Nothing that bpftrace prints tells that its uprobes are set, and the order in which it sets them is not
- * fixed. So the script begins and ends with a probe on a function that is called until both have been hit.
+ * Nothing that bpftrace prints tells that its uprobes are set, and the order in which it sets them
+ * is not fixed. So the script begins and ends with a probe on a function that is called until both
+ * have been hit.
  */
 
 #include "bpftrace.h"
@@ -61,7 +63,7 @@ static char *make_script(const char *const *functions) {
         return TAKE_PTR(text);
 }
 
-/* Its standard error is dropped: it complains of limits that it could not raise and does not need. */
+/* Its standard error is dropped: it complains of limits that it cannot raise, and does not need. */
 static int spawn(const char *script, Bpftrace *bpftrace) {
         char *argv[] = { (char *) "bpftrace", (char *) "-e", (char *) script, NULL };
         posix_spawn_file_actions_t actions;

@@ -11,8 +11,8 @@
 typedef struct Bpftrace Bpftrace;
 
 /*
- * Starts it, and returns when its probes are on these functions (NULL after the last). Says why on standard
- * error when it fails.
+ * Starts it, and returns when its probes are on these functions (NULL after the last). Says why on
+ * standard error when it fails.
  */
 int bpftrace_start(const char *const *functions, Bpftrace **ret);
 

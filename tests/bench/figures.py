@@ -2,8 +2,8 @@
 
 """From the values that the programs of the bench print to the rows of its table.
 
-A program prints lines "SERIES ROUND VALUE". Samples are these as series -> round -> values. Here, and
-nowhere else, they become figures; nothing here runs, prints or judges anything but numbers.
+A program prints lines "SERIES ROUND VALUE". Samples are these as series -> round -> values. Here,
+and nowhere else, they become figures; nothing here runs, prints or judges anything but numbers.
 """
 
 import collections
@@ -122,7 +122,8 @@ def lateness_rows():
             for q, limit in zip((0.5, 0.99), reach):
                 if (mode, way, q) == ("switch-tick", "running", 0.99):
                     limit = tick
-                yield Row("lateness", f"report after the deadline, {words}, {state}: p{q * 100:.0f}",
+                yield Row("lateness",
+                          f"report after the deadline, {words}, {state}: p{q * 100:.0f}",
                           percentile(f"{mode}.{way}", q), "us", limit,
                           f"DeadlineMode={mode}")
 

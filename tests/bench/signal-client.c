@@ -2,8 +2,8 @@
 
 /*
  * How long it takes from a deadline to a client of the bus that is told of it. The windows, ten a
- * second, are in a thread of this program, on the function signal_window: whoever runs it has given that
- * a budget of 5 ms (bench-signal).
+ * second, are in a thread of this program, on the function signal_window: whoever runs it has
+ * given that a budget of 5 ms (bench-signal).
  *
  * usage: signal-client ROUNDS WINDOWS-A-ROUND
  */
