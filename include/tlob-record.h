@@ -105,7 +105,7 @@ struct tlob_stack_record {
 #define TLOB_NO_BINDING         (~0U) /* a hole in a list */
 
 struct tlob_site {
-        __u32 generation; /* 0: not in use */
+        __u32 generation;   /* 0: not in use */
         __u32 n_bindings;   /* in all, those in scopes too */
         __u32 n_scoped;     /* of these, how many are in scopes */
         __u32 n_unconfined; /* of the latter, how many are confined to no unit */
@@ -239,7 +239,7 @@ struct tlob_task {
         __u64 timer_ns; /* when the timer of the slot fires; 0: it is not armed */
         __u64 ending;   /* a stop is under way, and finds itself what has run over */
         __u32 kernel_tid;
-        __u32 reserved;
+        __u32 timer_is_set; /* the timer of the slot has its callback; stays for the next task */
         struct tlob_peer woken_by;
         struct tlob_peer preempted_by;
         struct tlob_peer ran_before;

@@ -183,24 +183,40 @@ __noinline int task_check(__u32 slot)
 
 #define AGAIN_NS 10000
 
-/* Sees to it that the timer of the slot fires at deadline, or before. */
-static __always_inline void timer_arm(struct tlob_task *t, __u32 slot, __u64 deadline, __u64 now)
+/*
+ * Sees to it that the timer of the slot fires at deadline, or before; by now it must have a callback.
+ */
+static __always_inline void timer_start(struct tlob_task *t, struct slot_timer *timer,
+					__u64 deadline, __u64 now)
 {
-	__u64 pending = READ_ONCE(t->timer_ns);
-	struct slot_timer *timer;
-
-	if (deadline == TLOB_NEVER || (pending && pending <= deadline))
-		return;
-	timer = bpf_map_lookup_elem(&timers, &slot);
-	if (!timer)
-		return;
-
 	WRITE_ONCE(t->timer_ns, deadline);
 	/* A budget is broken when it is passed, not when it is reached. */
 	if (bpf_timer_start(&timer->timer, deadline > now ? deadline - now + 1 : 1, 0)) {
 		WRITE_ONCE(t->timer_ns, 0);
 		count(n_timer_failures);
 	}
+}
+
+/* Is there a timer that fires no later? */
+static __always_inline bool timer_is_due(const struct tlob_task *t, __u64 deadline)
+{
+	__u64 pending = READ_ONCE(t->timer_ns);
+
+	return deadline == TLOB_NEVER || (pending && pending <= deadline);
+}
+
+/*
+ * From a program that may not set a callback: a timer that has none yet is left to the next hook.
+ */
+static __always_inline void timer_rearm(struct tlob_task *t, __u32 slot, __u64 deadline, __u64 now)
+{
+	struct slot_timer *timer;
+
+	if (timer_is_due(t, deadline) || !READ_ONCE(t->timer_is_set))
+		return;
+	timer = bpf_map_lookup_elem(&timers, &slot);
+	if (timer)
+		timer_start(t, timer, deadline, now);
 }
 
 static int on_timer(void *map, __u32 *key, struct slot_timer *timer)
@@ -220,8 +236,32 @@ static int on_timer(void *map, __u32 *key, struct slot_timer *timer)
 	if (again && READ_ONCE(t->ending) && READ_ONCE(t->state) != TLOB_RUNNING)
 		return 0;
 	now = bpf_ktime_get_ns();
-	timer_arm(t, slot, again ? now + AGAIN_NS : task_deadline(t), now);
+	timer_rearm(t, slot, again ? now + AGAIN_NS : task_deadline(t), now);
 	return 0;
+}
+
+/*
+ * From a hook. The callback is set here, once for each slot, and not when timers are made: it takes
+ * stacks, which in a program that may sleep, as that one, newer kernels take for sleeping.
+ */
+static __always_inline void timer_arm(struct tlob_task *t, __u32 slot, __u64 deadline, __u64 now)
+{
+	struct slot_timer *timer;
+
+	if (t->timer_is_set && timer_is_due(t, deadline))
+		return;
+	timer = bpf_map_lookup_elem(&timers, &slot);
+	if (!timer)
+		return;
+	if (!t->timer_is_set) {
+		if (bpf_timer_set_callback(&timer->timer, on_timer)) {
+			count(n_timer_failures);
+			return;
+		}
+		WRITE_ONCE(t->timer_is_set, true);
+	}
+	if (!timer_is_due(t, deadline))
+		timer_start(t, timer, deadline, now);
 }
 
 #endif

@@ -138,7 +138,7 @@ static __always_inline void on_start_arm(struct pt_regs *ctx)
 		return;
 	t = bpf_map_lookup_elem(&tasks, &slot);
 	if (t)
-		timer_arm(t, slot, task_deadline(t), READ_ONCE(t->last_ns));
+		timer_rearm(t, slot, task_deadline(t), READ_ONCE(t->last_ns));
 }
 
 /* The open windows of a task that end at a site, as a bit mask. Global, as window_end(). */
@@ -435,8 +435,7 @@ int prepare_timers(struct tlob_timers *request)
 	for (i = 0; i < 256 && i < request->n; i++) {
 		slot = request->first + i;
 		timer = bpf_map_lookup_elem(&timers, &slot);
-		if (!timer || bpf_timer_init(&timer->timer, &timers, CLOCK_MONOTONIC) ||
-		    bpf_timer_set_callback(&timer->timer, on_timer))
+		if (!timer || bpf_timer_init(&timer->timer, &timers, CLOCK_MONOTONIC))
 			break;
 		request->done++;
 	}
@@ -453,7 +452,7 @@ int check_slot(__u32 *slot)
 
 	if (t && t->task) {
 		WRITE_ONCE(t->next_ns, 0);
-		timer_arm(t, index, now, now);
+		timer_rearm(t, index, now, now);
 	}
 	return 0;
 }
