@@ -10,6 +10,9 @@
  *   - text after " ;" is dropped: refused here, because systemd would take it as part of the value;
  *   - ':' separates as '=' does: only '=' is taken;
  *   - no line numbers: counted here.
+ * A backslash at the end continues a line in systemd's files, and so it does here, even in sections
+ * that nobody wants, where the next line could look like a section. Values of several lines are
+ * refused.
  * NULs are refused, a byte order mark and CRLF are tolerated. Lines of sections that nobody wants
  * are not looked at, however long they are.
  *
@@ -37,6 +40,7 @@ typedef struct Reader {
         ConfigPlace place;
         const char *next, *end;
         bool in_section; /* any */
+        bool continued;  /* the next line is a part of the one before */
         bool wanted;
         int error; /* of a handler */
 } Reader;
@@ -45,8 +49,25 @@ static bool is_space(char c) {
         return isspace((unsigned char) c);
 }
 
-/* The next line, without what surrounds it; it may hold NULs. */
-static bool next_line(Reader *reader, const char **ret_line, size_t *ret_length) {
+/* An odd number of backslashes ends the line: as systemd, which looks before it strips anything. */
+static bool ends_with_backslash(const char *line, const char *end) {
+        size_t n = 0;
+
+        while (end > line && (end[-1] == '\r' || end[-1] == '\0'))
+                end--;
+        while (end > line && end[-1] == '\\') {
+                end--;
+                n++;
+        }
+        return n % 2 == 1;
+}
+
+/*
+ * The next line, without what surrounds it; it may hold NULs. *ret_continues: the one after it is a
+ * part of it.
+ */
+static bool next_line(Reader *reader, const char **ret_line, size_t *ret_length,
+                      bool *ret_continues) {
         const char *line = reader->next, *end;
 
         if (line == reader->end)
@@ -56,6 +77,7 @@ static bool next_line(Reader *reader, const char **ret_line, size_t *ret_length)
         end = end ?: reader->end;
         reader->place.line++;
 
+        *ret_continues = ends_with_backslash(line, end);
         while (end > line && is_space(end[-1]))
                 end--;
         while (line < end && is_space(*line))
@@ -127,11 +149,16 @@ static const char *check_line(const char *line, size_t length, size_t longest) {
         return NULL;
 }
 
+static bool is_comment(const char *line, size_t length) {
+        return length > 0 && (line[0] == '#' || line[0] == ';');
+}
+
 /* Takes one line. Returns 1 if libinih shall see it. */
-static int take_line(Reader *reader, const char *line, size_t length, size_t longest) {
+static int take_line(Reader *reader, const char *line, size_t length, bool continues,
+                     size_t longest) {
         const char *wrong;
 
-        if (length == 0 || line[0] == '#' || line[0] == ';')
+        if (length == 0)
                 return 0;
         if (line[0] == '[') {
                 int r = read_section(reader, line, length);
@@ -146,18 +173,29 @@ static int take_line(Reader *reader, const char *line, size_t length, size_t lon
         if (!reader->wanted)
                 return 0;
 
-        wrong = check_line(line, length, longest);
+        wrong = continues ? "This line goes on in the next one: write it in one line"
+                          : check_line(line, length, longest);
         return wrong ? line_problem(reader, line, length, wrong) : 1;
 }
 
 static char *reader_fgets(char *buf, int size, void *stream) {
         Reader *reader = stream;
+        bool continued, continues;
         const char *line;
         size_t length;
 
-        while (reader->error >= 0 && next_line(reader, &line, &length)) {
-                int r = take_line(reader, line, length, (size_t) size - 1);
+        while (reader->error >= 0 && next_line(reader, &line, &length, &continues)) {
+                int r;
 
+                /* A comment neither ends nor begins anything. */
+                if (is_comment(line, length))
+                        continue;
+                continued = reader->continued;
+                reader->continued = continues;
+                if (continued)
+                        continue;
+
+                r = take_line(reader, line, length, continues, (size_t) size - 1);
                 if (r < 0)
                         reader->error = r;
                 else if (r > 0) {

@@ -2,8 +2,8 @@
 
 /*
  * The configuration, from files to a Config: what sections and keys mean, and what becomes of what
- * is wrong in them. Which files there are and how one is read is config-file.c's; the values are
- * for config-keys.c and binding-keys.c.
+ * is wrong in them. Which files there are and how one is read is config-file.c's; sections that
+ * define bindings are config-binding.c's; the values are for config-keys.c and binding-keys.c.
  *
  * Nothing in a file makes config_load() fail. What concerns one binding stays with it as its error,
  * until a later value of the same key is good; everything else is a message. So a drop-in can
@@ -11,6 +11,8 @@
  *
  * Overrides are the odd one out: below /run they win over those below /etc, because a budget that
  * is set until the next reboot is meant to hold until then.
+ *
+ * Bindings of units come on top: which files a unit has, only systemd knows.
  */
 
 #include "config.h"
@@ -19,7 +21,7 @@
 #include <stdarg.h>
 #include <syslog.h>
 
-#include "config-file.h"
+#include "config-internal.h"
 #include "duration.h"
 #include "sentence.h"
 
@@ -28,13 +30,6 @@ const char *const config_directories[] = {
 };
 
 #define N_OVERRIDE_DIRECTORIES 2
-
-/* What is being read. */
-typedef struct Loader {
-        Config *config;
-        Binding *binding;                      /* of this section, owned by config */
-        char override[CONFIG_SECTION_MAX + 1]; /* the binding that this section is about */
-} Loader;
 
 static void config_init(Config *config) {
         *config = (Config){};
@@ -67,19 +62,22 @@ Config *config_free(Config *config) {
         return NULL;
 }
 
-/* "file:line: sentence" */
-static char *place_sentence(const ConfigPlace *place, const char *sentence) {
+char *config_place_sentence(const ConfigPlace *place, const char *sentence) {
         if (place->line == 0)
                 return sentence_make("%s: %s", place->file, sentence);
         return sentence_make("%s:%u: %s", place->file, place->line, sentence);
 }
 
 static int add_message(Config *config, int level, const ConfigPlace *place, const char *sentence) {
-        _cleanup_free_ char *text = place_sentence(place, sentence);
+        _cleanup_free_ char *text = config_place_sentence(place, sentence);
         ConfigMessage *messages;
 
         if (!text)
                 return -ENOMEM;
+        /* A file can be that of many units. */
+        for (size_t i = 0; i < config->n_messages; i++)
+                if (streq(config->messages[i].text, text))
+                        return 0;
         messages = reallocarray(config->messages, config->n_messages + 1, sizeof(*messages));
         if (!messages)
                 return -ENOMEM;
@@ -88,9 +86,7 @@ static int add_message(Config *config, int level, const ConfigPlace *place, cons
         return 0;
 }
 
-static int warn(Loader *loader, const ConfigPlace *place, const char *format, ...) _printf_(3, 4);
-
-static int warn(Loader *loader, const ConfigPlace *place, const char *format, ...) {
+int config_warn(ConfigLoader *loader, const ConfigPlace *place, const char *format, ...) {
         _cleanup_free_ char *sentence = NULL;
         va_list ap;
         int n;
@@ -105,48 +101,19 @@ static int warn(Loader *loader, const ConfigPlace *place, const char *format, ..
         return add_message(loader->config, LOG_WARNING, place, sentence);
 }
 
-static int unknown_section(Loader *loader, const ConfigPlace *place, const char *section) {
+int config_unknown_section(ConfigLoader *loader, const ConfigPlace *place, const char *section) {
         /* As in systemd's files, these are for others. */
         if (strncmp(section, "X-", 2) == 0)
                 return 0;
-        return warn(loader, place, "Unknown section [%s], ignoring", section);
+        return config_warn(loader, place, "Unknown section [%s], ignoring", section);
 }
 
-static int on_problem(const ConfigPlace *place, const char *key, const char *sentence,
+int config_on_problem(const ConfigPlace *place, const char *key, const char *sentence,
                       void *userdata) {
-        return warn(userdata, place, "%s, ignoring", sentence);
+        return config_warn(userdata, place, "%s, ignoring", sentence);
 }
 
-/* [Daemon] */
-
-static int on_daemon_section(const ConfigPlace *place, const char *section, void *userdata) {
-        return streq(section, "Daemon") ? 1 : unknown_section(userdata, place, section);
-}
-
-static int on_daemon_key(const ConfigPlace *place, const char *key, const char *value,
-                         void *userdata) {
-        _cleanup_free_ char *sentence = NULL;
-        Loader *loader = userdata;
-        int r;
-
-        r = config_set_key(loader->config, key, value, &sentence);
-        if (r == -ENOENT)
-                return warn(loader, place, "Unknown key '%s' in section [Daemon], ignoring", key);
-        if (r < 0 && sentence)
-                return warn(loader, place, "%s, ignoring", sentence);
-        return r;
-}
-
-static const ConfigHandlers daemon_handlers = {
-        .section = on_daemon_section,
-        .key = on_daemon_key,
-        .problem = on_problem,
-};
-
-/* [Binding NAME] */
-
-/* What follows PREFIX and white space in a section's name; NULL if it is another section. */
-static const char *section_argument(const char *section, const char *prefix) {
+const char *config_section_argument(const char *section, const char *prefix) {
         size_t n = strlen(prefix);
 
         if (strncmp(section, prefix, n) != 0 || !isspace((unsigned char) section[n]))
@@ -157,116 +124,44 @@ static const char *section_argument(const char *section, const char *prefix) {
         return section;
 }
 
-static int add_binding(Loader *loader, const ConfigPlace *place, const char *name) {
-        _cleanup_(binding_freep) Binding *binding = NULL;
-        int r;
+/* [Daemon] */
 
-        r = binding_new(name, &binding);
-        if (r < 0)
-                return r;
-        binding->source = sentence_make("%s:%u", place->file, place->line);
-        if (!binding->source)
-                return -ENOMEM;
-        r = binding_table_put(&loader->config->bindings, binding);
-        if (r < 0)
-                return r;
-        loader->binding = TAKE_PTR(binding);
-        return 0;
+static int on_daemon_section(const ConfigPlace *place, const char *section, void *userdata) {
+        return streq(section, "Daemon") ? 1 : config_unknown_section(userdata, place, section);
 }
 
-static int on_binding_section(const ConfigPlace *place, const char *section, void *userdata) {
-        const char *name = section_argument(section, "Binding");
-        Loader *loader = userdata;
-        int r;
-
-        loader->binding = NULL;
-        if (!name)
-                return unknown_section(loader, place, section);
-        if (!binding_name_is_valid(name))
-                return warn(loader, place,
-                            "'%s' cannot be the name of a binding, ignoring: write 1 to %i "
-                            "letters, digits, '-', '_' or '.', not beginning with '.'",
-                            name, BINDING_NAME_MAX);
-
-        loader->binding = binding_table_get(&loader->config->bindings, name);
-        if (!loader->binding) {
-                r = add_binding(loader, place, name);
-                if (r < 0)
-                        return r;
-        }
-        return 1;
-}
-
-/* The key as it is in the table, so that it can be kept; NULL if it is not there. */
-static const char *known_key(const char *name) {
-        for (const char *const *key = binding_keys(); *key; key++)
-                if (streq(*key, name))
-                        return *key;
-        return NULL;
-}
-
-static int add_binding_error(Loader *loader, const ConfigPlace *place, const char *key,
-                             const char *sentence) {
-        _cleanup_free_ char *text = place_sentence(place, sentence);
-
-        if (!text)
-                return -ENOMEM;
-        return binding_add_error(loader->binding, key, text);
-}
-
-static void clear_binding_errors(Binding *binding, const char *key) {
-        binding_clear_error(binding, key);
-        if (streq(key, "Function")) {
-                binding_clear_error(binding, "Start");
-                binding_clear_error(binding, "Stop");
-        }
-}
-
-static int on_binding_key(const ConfigPlace *place, const char *name, const char *value,
-                          void *userdata) {
+static int on_daemon_key(const ConfigPlace *place, const char *key, const char *value,
+                         void *userdata) {
         _cleanup_free_ char *sentence = NULL;
-        const char *key = known_key(name);
-        Loader *loader = userdata;
+        ConfigLoader *loader = userdata;
         int r;
 
-        if (!key)
-                return warn(loader, place, "Unknown key '%s' in section [Binding %s], ignoring",
-                            name, loader->binding->name);
-        r = binding_set_key(loader->binding, key, value, &sentence);
+        r = config_set_key(loader->config, key, value, &sentence);
+        if (r == -ENOENT)
+                return config_warn(loader, place, "Unknown key '%s' in section [Daemon], ignoring",
+                                   key);
         if (r < 0 && sentence)
-                return add_binding_error(loader, place, key, sentence);
-        if (r >= 0)
-                clear_binding_errors(loader->binding, key);
+                return config_warn(loader, place, "%s, ignoring", sentence);
         return r;
 }
 
-/* A line that cannot be read, but whose key is known, is a bad value of that key. */
-static int on_binding_problem(const ConfigPlace *place, const char *name, const char *sentence,
-                              void *userdata) {
-        const char *key = name ? known_key(name) : NULL;
-        Loader *loader = userdata;
-
-        if (loader->binding && key)
-                return add_binding_error(loader, place, key, sentence);
-        return on_problem(place, name, sentence, userdata);
-}
-
-static const ConfigHandlers binding_handlers = {
-        .section = on_binding_section,
-        .key = on_binding_key,
-        .problem = on_binding_problem,
+static const ConfigHandlers daemon_handlers = {
+        .section = on_daemon_section,
+        .key = on_daemon_key,
+        .problem = config_on_problem,
 };
 
 /* [Override FULLNAME] */
 
 static int on_override_section(const ConfigPlace *place, const char *section, void *userdata) {
-        const char *name = section_argument(section, "Override");
-        Loader *loader = userdata;
+        const char *name = config_section_argument(section, "Override");
+        ConfigLoader *loader = userdata;
 
         if (!name)
-                return unknown_section(loader, place, section);
+                return config_unknown_section(loader, place, section);
         if (!binding_full_name_is_valid(name))
-                return warn(loader, place, "'%s' is not the name of a binding, ignoring", name);
+                return config_warn(loader, place, "'%s' is not the name of a binding, ignoring",
+                                   name);
         strcpy(loader->override, name);
         return 1;
 }
@@ -309,28 +204,30 @@ static int put_override(Config *config, const char *name, uint64_t budget_ns) {
 
 static int on_override_key(const ConfigPlace *place, const char *key, const char *value,
                            void *userdata) {
-        Loader *loader = userdata;
+        ConfigLoader *loader = userdata;
         uint64_t ns;
 
         if (!streq(key, "BudgetSec"))
-                return warn(loader, place, "Unknown key '%s' in section [Override %s], ignoring",
-                            key, loader->override);
+                return config_warn(loader, place,
+                                   "Unknown key '%s' in section [Override %s], ignoring", key,
+                                   loader->override);
         if (*value == '\0') {
                 remove_override(loader->config, loader->override);
                 return 0;
         }
         if (duration_parse(value, &ns) < 0 || binding_check_budget(ns) < 0)
-                return warn(loader, place,
-                            "BudgetSec=%s is not a possible budget, ignoring: write a time from "
-                            "1us to 1h, or infinity",
-                            value);
+                return config_warn(
+                        loader, place,
+                        "BudgetSec=%s is not a possible budget, ignoring: write a time from "
+                        "1us to 1h, or infinity",
+                        value);
         return put_override(loader->config, loader->override, ns);
 }
 
 static const ConfigHandlers override_handlers = {
         .section = on_override_section,
         .key = on_override_key,
-        .problem = on_problem,
+        .problem = config_on_problem,
 };
 
 bool config_get_override(const Config *config, const char *name, uint64_t *ret_budget_ns) {
@@ -342,7 +239,7 @@ bool config_get_override(const Config *config, const char *name, uint64_t *ret_b
         return true;
 }
 
-static void apply_overrides(Config *config) {
+void config_apply_overrides(Config *config) {
         for (size_t i = 0; i < config->n_overrides; i++) {
                 Binding *binding = binding_table_get(&config->bindings, config->overrides[i].name);
 
@@ -352,7 +249,7 @@ static void apply_overrides(Config *config) {
 }
 
 /* Reads the *.conf of a subdirectory in their order. */
-static int read_all(Loader *loader, const char *const *directories, size_t n,
+static int read_all(ConfigLoader *loader, const char *const *directories, size_t n,
                     const char *subdirectory, const ConfigHandlers *handlers) {
         _cleanup_(config_file_list_done) ConfigFileList list = {};
         int r;
@@ -363,7 +260,7 @@ static int read_all(Loader *loader, const char *const *directories, size_t n,
         return r;
 }
 
-static int read_daemon(Loader *loader, const char *const *directories, size_t n) {
+static int read_daemon(ConfigLoader *loader, const char *const *directories, size_t n) {
         _cleanup_free_ char *path = NULL;
         int r;
 
@@ -375,7 +272,7 @@ static int read_daemon(Loader *loader, const char *const *directories, size_t n)
         return read_all(loader, directories, n, "tlobd.conf.d", &daemon_handlers);
 }
 
-static int read_overrides(Loader *loader, const char *const *directories, size_t n) {
+static int read_overrides(ConfigLoader *loader, const char *const *directories, size_t n) {
         for (size_t i = 0; i < n && i < N_OVERRIDE_DIRECTORIES; i++) {
                 int r;
 
@@ -388,7 +285,7 @@ static int read_overrides(Loader *loader, const char *const *directories, size_t
 
 int config_load(const char *const *directories, Config **ret) {
         _cleanup_(config_freep) Config *config = NULL;
-        Loader loader = {};
+        ConfigLoader loader = {};
         size_t n = 0;
         int r;
 
@@ -402,14 +299,14 @@ int config_load(const char *const *directories, Config **ret) {
         r = read_daemon(&loader, directories, n);
         if (r < 0)
                 return r;
-        r = read_all(&loader, directories, n, "bindings.d", &binding_handlers);
+        r = read_all(&loader, directories, n, "bindings.d", &config_binding_handlers);
         if (r < 0)
                 return r;
         r = read_overrides(&loader, directories, n);
         if (r < 0)
                 return r;
 
-        apply_overrides(config);
+        config_apply_overrides(config);
         *ret = TAKE_PTR(config);
         return 0;
 }
@@ -418,16 +315,16 @@ int config_parse(Config *config, ConfigFileKind kind, const char *file, const ch
                  size_t size) {
         static const ConfigHandlers *const handlers[] = {
                 [CONFIG_FILE_DAEMON] = &daemon_handlers,
-                [CONFIG_FILE_BINDINGS] = &binding_handlers,
+                [CONFIG_FILE_BINDINGS] = &config_binding_handlers,
                 [CONFIG_FILE_OVERRIDES] = &override_handlers,
         };
-        Loader loader = { .config = config };
+        ConfigLoader loader = { .config = config };
         int r;
 
         r = config_file_parse(file, text, size, handlers[kind], &loader);
         if (r < 0)
                 return r;
-        apply_overrides(config);
+        config_apply_overrides(config);
         return 0;
 }
 
@@ -448,4 +345,17 @@ int config_load_file(const char *path, Config **ret) {
                 return r;
         *ret = TAKE_PTR(config);
         return 0;
+}
+
+int config_parse_unit(Config *config, const char *unit, const char *file, const char *text,
+                      size_t size) {
+        ConfigLoader loader = { .config = config, .unit = unit };
+
+        return config_file_parse(file, text, size, &config_unit_handlers, &loader);
+}
+
+int config_load_unit(Config *config, const char *unit, const char *file) {
+        ConfigLoader loader = { .config = config, .unit = unit };
+
+        return config_file_read(file, &config_unit_handlers, &loader);
 }

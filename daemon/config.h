@@ -18,6 +18,9 @@
 /* The directories of the contract, highest precedence first, NULL after the last. */
 extern const char *const config_directories[];
 
+/* Sections with this word and a name define bindings in the files of units. */
+#define CONFIG_UNIT_SECTION "X-Tlob"
+
 /* What is wrong with a file, but stops nothing. */
 typedef struct ConfigMessage {
         int level;  /* syslog's */
@@ -47,7 +50,7 @@ typedef struct Config {
         size_t ring_buffer_size; /* bytes, a power of two */
         unsigned violations_max; /* kept for GetViolations() */
 
-        BindingTable bindings; /* of bindings.d; overrides are applied */
+        BindingTable bindings; /* of bindings.d, with overrides applied; and what is put here */
 
         ConfigOverride *overrides; /* also of bindings that are not in bindings */
         size_t n_overrides;
@@ -83,6 +86,20 @@ DEFINE_CLEANUP(Config, config_free);
  * read.
  */
 int config_load_file(const char *path, Config **ret);
+
+/*
+ * Reads the sections [X-Tlob NAME] of a unit, on top of what config has: call it for each of its
+ * files, in systemd's order. Bindings get the full name UNIT/NAME. Overrides are not applied.
+ * Fails only for want of memory; a file that vanished has no sections.
+ */
+int config_load_unit(Config *config, const char *unit, const char *file);
+
+/* The same, from text, as if it were the contents of file. */
+int config_parse_unit(Config *config, const char *unit, const char *file, const char *text,
+                      size_t size);
+
+/* Gives every binding the budget that an override of config has for it. */
+void config_apply_overrides(Config *config);
 
 /* True if there is an override for the binding of that full name. */
 bool config_get_override(const Config *config, const char *name, uint64_t *ret_budget_ns);

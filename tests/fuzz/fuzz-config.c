@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Any text as tlobd.conf, as a file of bindings, and as one of overrides: all that is wrong must
+ * Any text as tlobd.conf, as a file of bindings, as one of overrides, and as a unit: all that is wrong must
  * end as text that can be shown, and every value that was taken must be one that can be written
  * back.
  */
@@ -14,7 +14,7 @@
 static void check_binding(const Binding *binding) {
         _cleanup_(binding_freep) Binding *copy = NULL;
 
-        fuzz_assert(binding_name_is_valid(binding->name));
+        fuzz_assert(binding_full_name_is_valid(binding->name));
         fuzz_assert(!binding->error || text_is_printable(binding->error));
         fuzz_assert(binding_new(binding->name, &copy) == 0);
         for (const char *const *key = binding_keys(); *key; key++) {
@@ -27,11 +27,7 @@ static void check_binding(const Binding *binding) {
         fuzz_assert(binding_budget_ns(copy) == binding_budget_ns(binding));
 }
 
-static void parse(ConfigFileKind kind, const char *text, size_t size) {
-        _cleanup_(config_freep) Config *config = NULL;
-
-        fuzz_assert(config_new(&config) == 0);
-        fuzz_assert(config_parse(config, kind, "f", text, size) == 0);
+static void check_config(const Config *config) {
         for (size_t i = 0; i < config->n_messages; i++)
                 fuzz_assert(text_is_printable(config->messages[i].text));
         for (size_t i = 0; i < config->bindings.n; i++)
@@ -41,9 +37,28 @@ static void parse(ConfigFileKind kind, const char *text, size_t size) {
                             binding_check_budget(config->overrides[i].budget_ns) == 0);
 }
 
+static void parse(ConfigFileKind kind, const char *text, size_t size) {
+        _cleanup_(config_freep) Config *config = NULL;
+
+        fuzz_assert(config_new(&config) == 0);
+        fuzz_assert(config_parse(config, kind, "f", text, size) == 0);
+        check_config(config);
+}
+
+static void parse_unit(const char *text, size_t size) {
+        _cleanup_(config_freep) Config *config = NULL;
+
+        fuzz_assert(config_new(&config) == 0);
+        fuzz_assert(config_parse_unit(config, "u@i.service", "f", text, size) == 0);
+        check_config(config);
+        for (size_t i = 0; i < config->bindings.n; i++)
+                fuzz_assert(streq(config->bindings.items[i]->unit, "u@i.service"));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         parse(CONFIG_FILE_DAEMON, (const char *) data, size);
         parse(CONFIG_FILE_BINDINGS, (const char *) data, size);
         parse(CONFIG_FILE_OVERRIDES, (const char *) data, size);
+        parse_unit((const char *) data, size);
         return 0;
 }

@@ -67,6 +67,9 @@ static int write_texts(const char *directory) {
                   "[Binding a]\nExecutable=/usr/bin/x\nStart=f+0x1c\nStop=0x12a0\nBudgetSec=5ms\n"
                   "Unit=a@b.service\n[Binding b]\nFunction=g\nSleepingBudgetSec=infinity\n"
                   "Priority=3\nEnabled=no\n" },
+                { "config", "unit",
+                  "[Service]\nExecStart=/bin/x \\\n y\n[X-Tlob a]\nFunction=f\nBudgetSec=5ms\n"
+                  "[X-Tlob b]\nStart=f\nStop=g\nRequired=yes\n" },
                 { "config", "override", "[Override x.service/a]\nBudgetSec=1h\n" },
         };
 

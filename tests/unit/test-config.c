@@ -423,17 +423,162 @@ static void test_override_long_names(void **state) {
         assert_int_equal(ns, BUDGET_NONE);
 }
 
+static Config *parse_unit(const char *unit, const char *text) {
+        Config *config = NULL;
+
+        assert_ok(config_new(&config));
+        assert_ok(config_parse_unit(config, unit, "f", text, strlen(text)));
+        return config;
+}
+
+static void test_unit(void **state) {
+        _cleanup_(config_freep) Config *config =
+                parse_unit("foo@a.service", "\xef\xbb\xbf[Unit]\r\nDescription=x\r\n"
+                                            "[X-Tlob request]\r\nFunction=f\r\nBudgetSec=5ms\r\n"
+                                            "[Service]\nExecStart=/bin/x\nBudgetSec=never\n"
+                                            "[X-Tlob  sync ]\nExecutable=libc.so.6\n"
+                                            "[X-Tlobbing z]\nFunction=g\n"
+                                            "[X-Tlob request]\nBudgetSec=7ms\n");
+        const Binding *binding;
+
+        assert_int_equal(config->n_messages, 1);
+        assert_message(config, 0, "f:9: 'sync ' cannot be the name of a binding");
+        assert_int_equal(config->bindings.n, 1);
+        binding = get(config, "foo@a.service/request");
+        assert_string_equal(binding->unit, "foo@a.service");
+        assert_string_equal(binding->source, "f:3");
+        assert_string_equal(binding->start, "f");
+        assert_int_equal(binding->configured_budget_ns[TLOB_BUDGET_TOTAL], 7000000);
+}
+
+/* Drop-ins come after the fragment: the later key wins, an empty value resets, errors are mended. */
+static void test_unit_merging(void **state) {
+        static const char *const files[] = {
+                "[X-Tlob a]\nFunction=f\nBudgetSec=5ms\nPriority=err\n"
+                "[X-Tlob bad]\nFunction=f\nBudgetSec=soon\n"
+                "[X-Tlob worse]\nFunction=f\nBudgetSec=1s\n",
+                "[X-Tlob a]\nBudgetSec=6ms\nPriority=\n[X-Tlob bad]\nBudgetSec=1ms\n"
+                "[X-Tlob worse]\nBudgetSec=1parsec\n[X-Tlob b]\nEnabled=no\n",
+        };
+        _cleanup_(config_freep) Config *config = NULL;
+        const Binding *binding;
+
+        assert_ok(config_new(&config));
+        assert_ok(config_parse_unit(config, "x.service", "one", files[0], strlen(files[0])));
+        assert_ok(config_parse_unit(config, "x.service", "two", files[1], strlen(files[1])));
+        assert_int_equal(config->n_messages, 0);
+        assert_int_equal(config->bindings.n, 4);
+
+        binding = get(config, "x.service/a");
+        assert_int_equal(binding->configured_budget_ns[TLOB_BUDGET_TOTAL], 6000000);
+        assert_int_equal(binding->priority, LOG_WARNING);
+        assert_string_equal(binding->source, "one:1");
+        assert_null(get(config, "x.service/bad")->error);
+        assert_non_null(strstr(get(config, "x.service/worse")->error, "two:7: BudgetSec=1parsec"));
+        assert_false(get(config, "x.service/b")->enabled);
+}
+
+static void test_unit_mistakes(void **state) {
+        _cleanup_(config_freep) Config *config =
+                parse_unit("x.service", "Function=f\n[X-Tlob]\nFunction=f\n[X-Tlob .x]\n"
+                                        "[X-Tlob a]\nUnit=y.service\nColour=red\n"
+                                        "Function=\\\n[X-Tlob c]\nBudgetSec=1s\n"
+                                        "[Service]\nExecStart=x \\\n# comment\n[X-Tlob d]\n"
+                                        "Function=f\n[X-Tlob e");
+
+        assert_int_equal(config->n_messages, 6);
+        assert_message(config, 0, "f:1: This line is not in any section");
+        assert_message(config, 1, "f:2: This section has no name");
+        assert_message(config, 2, "f:4: '.x' cannot be the name of a binding");
+        assert_message(config, 3, "f:6: Unit= cannot be given in the files of a unit");
+        assert_message(config, 4, "f:7: Unknown key 'Colour' in section [X-Tlob a]");
+        assert_message(config, 5, "f:16: This section begins with '['");
+
+        assert_int_equal(config->bindings.n, 1);
+        assert_string_equal(get(config, "x.service/a")->unit, "x.service");
+        assert_string_equal(get(config, "x.service/a")->error,
+                            "f:8: This line goes on in the next one: write it in one line");
+}
+
+/* A line of another section, of any length, is nothing to us. */
+static void test_unit_long_lines(void **state) {
+        static const char before[] = "[Service]\nExecStart=/bin/sh -c '",
+                          after[] = "'\n[X-Tlob a]\nFunction=f\n";
+        size_t n = 4 << 20, size = strlen(before) + n + strlen(after);
+        _cleanup_(config_freep) Config *config = NULL;
+        _cleanup_free_ char *text = malloc(size);
+
+        assert_non_null(text);
+        memcpy(text, before, strlen(before));
+        memset(text + strlen(before), 'x', n);
+        memcpy(text + strlen(before) + n, after, strlen(after));
+        assert_ok(config_new(&config));
+        assert_ok(config_parse_unit(config, "x.service", "f", text, size));
+        assert_int_equal(config->n_messages, 0);
+        assert_string_equal(get(config, "x.service/a")->source, "f:3");
+}
+
+/* A template's file is that of each instance: what is wrong with it is said once. */
+static void test_unit_instances(void **state) {
+        _cleanup_(config_freep) Config *config = NULL;
+        static const char text[] = "[X-Tlob a]\nColour=red\n";
+        uint64_t budget_ns;
+
+        assert_ok(config_new(&config));
+        assert_ok(config_parse_unit(config, "x@1.service", "f", text, strlen(text)));
+        assert_ok(config_parse_unit(config, "x@2.service", "f", text, strlen(text)));
+        assert_int_equal(config->n_messages, 1);
+        assert_int_equal(config->bindings.n, 2);
+
+        assert_ok(config_parse(config, CONFIG_FILE_OVERRIDES, "o",
+                               "[Override x@2.service/a]\nBudgetSec=9ms\n", 41));
+        config_apply_overrides(config);
+        assert_true(config_get_override(config, "x@2.service/a", &budget_ns));
+        assert_int_equal(get(config, "x@2.service/a")->budget_ns[TLOB_BUDGET_TOTAL], 9000000);
+        assert_int_equal(get(config, "x@1.service/a")->budget_ns[TLOB_BUDGET_TOTAL], BUDGET_NONE);
+}
+
+static void test_unit_file(void **state) {
+        _cleanup_(temporary_done) Temporary tmp = {};
+        _cleanup_(config_freep) Config *config = NULL;
+
+        temporary_init(&tmp);
+        temporary_write(&tmp, "x.service", "[X-Tlob a]\nFunction=f\n");
+        assert_ok(config_new(&config));
+        assert_ok(config_load_unit(config, "x.service", temporary_path(&tmp, "x.service")));
+        assert_ok(config_load_unit(config, "x.service", temporary_path(&tmp, "gone.conf")));
+        assert_ok(config_load_unit(config, "x.service", tmp.path));
+        assert_int_equal(config->bindings.n, 1);
+        assert_int_equal(config->n_messages, 1);
+        assert_message(config, 0, "Is a directory");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_defaults),         cmocka_unit_test(test_daemon),
-                cmocka_unit_test(test_daemon_mistakes),  cmocka_unit_test(test_daemon_reset),
-                cmocka_unit_test(test_bindings),         cmocka_unit_test(test_binding_mistakes),
-                cmocka_unit_test(test_binding_repaired), cmocka_unit_test(test_binding_bad_lines),
-                cmocka_unit_test(test_overrides),        cmocka_unit_test(test_load_nothing),
-                cmocka_unit_test(test_load_precedence),  cmocka_unit_test(test_load_bad_files),
-                cmocka_unit_test(test_load_file),        cmocka_unit_test(test_write_binding),
-                cmocka_unit_test(test_write_longest),    cmocka_unit_test(test_write_fails),
-                cmocka_unit_test(test_write_override),   cmocka_unit_test(test_override_long_names),
+                cmocka_unit_test(test_defaults),
+                cmocka_unit_test(test_daemon),
+                cmocka_unit_test(test_daemon_mistakes),
+                cmocka_unit_test(test_daemon_reset),
+                cmocka_unit_test(test_bindings),
+                cmocka_unit_test(test_binding_mistakes),
+                cmocka_unit_test(test_binding_repaired),
+                cmocka_unit_test(test_binding_bad_lines),
+                cmocka_unit_test(test_overrides),
+                cmocka_unit_test(test_load_nothing),
+                cmocka_unit_test(test_load_precedence),
+                cmocka_unit_test(test_load_bad_files),
+                cmocka_unit_test(test_load_file),
+                cmocka_unit_test(test_write_binding),
+                cmocka_unit_test(test_write_longest),
+                cmocka_unit_test(test_write_fails),
+                cmocka_unit_test(test_write_override),
+                cmocka_unit_test(test_override_long_names),
+                cmocka_unit_test(test_unit),
+                cmocka_unit_test(test_unit_merging),
+                cmocka_unit_test(test_unit_mistakes),
+                cmocka_unit_test(test_unit_long_lines),
+                cmocka_unit_test(test_unit_instances),
+                cmocka_unit_test(test_unit_file),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
