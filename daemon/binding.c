@@ -50,6 +50,7 @@ Binding *binding_free(Binding *binding) {
         histogram_free(binding->past_lengths);
         free(binding->build_id);
         free(binding->path);
+        free(binding->program);
         for (size_t i = 0; i < binding->n_errors; i++)
                 free(binding->errors[i].text);
         free(binding->errors);
@@ -123,7 +124,14 @@ int binding_check_budget(uint64_t ns) {
         return ns == BUDGET_NONE || (ns >= BUDGET_MIN_NS && ns <= BUDGET_MAX_NS) ? 0 : -ERANGE;
 }
 
+bool binding_takes_program(const Binding *binding) {
+        return !binding->executable && binding->unit;
+}
+
 static int check_executable(const Binding *binding, char **ret_error) {
+        /* What the unit's program is, only systemd knows. */
+        if (binding_takes_program(binding))
+                return 0;
         if (!binding->executable)
                 return sentence_error(-EINVAL, ret_error,
                                       "Executable= is missing: write the absolute path of the "
@@ -165,28 +173,75 @@ int binding_check(const Binding *binding, char **ret_error) {
         return 0;
 }
 
+/* Programs that run others' code: a function of theirs is hardly ever meant. */
+static bool is_interpreter(const char *program) {
+        static const char *const names[] = {
+                "ash",  "bash",   "busybox", "csh",  "dash",  "env",    "fish", "guile",
+                "java", "ksh",    "lua",     "mksh", "node",  "nodejs", "perl", "php",
+                "pypy", "python", "ruby",    "sh",   "tclsh", "tcsh",   "zsh",
+        };
+        const char *name = strrchr(program, '/');
+        size_t n;
+
+        name = name ? name + 1 : program;
+        n = strcspn(name, "0123456789.-");
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                if (strlen(names[i]) == n && strncmp(names[i], name, n) == 0)
+                        return true;
+        return false;
+}
+
+/* The program of the unit, if that can be meant. */
+static int find_program(const Binding *binding, char **ret_path, char **ret_error) {
+        if (!binding->program)
+                return sentence_error(
+                        -EINVAL, ret_error,
+                        "The program of %s is not known: write Executable=", binding->unit);
+        if (is_interpreter(binding->program))
+                return sentence_error(-EINVAL, ret_error,
+                                      "ExecStart= of %s is %s, which runs other code: write "
+                                      "Executable= with the program or library to be measured",
+                                      binding->unit, binding->program);
+        *ret_path = strdup(binding->program);
+        return *ret_path ? 0 : -ENOMEM;
+}
+
 static int find_executable(const Binding *binding, char **ret_path, char **ret_error) {
         int r;
 
         r = check_executable(binding, ret_error);
         if (r < 0)
                 return r;
+        if (binding_takes_program(binding))
+                return find_program(binding, ret_path, ret_error);
         if (binding->executable[0] == '/') {
-                char *path = strdup(binding->executable);
-
-                if (!path)
-                        return -ENOMEM;
-                *ret_path = path;
-                return 0;
+                *ret_path = strdup(binding->executable);
+                return *ret_path ? 0 : -ENOMEM;
         }
 
-        r = library_find(binding->executable, ret_path);
+        r = library_find(binding->executable, binding->program, ret_path);
         if (r == -ENOENT)
                 return sentence_error(r, ret_error,
                                       "No library '%s' for this machine where the loader looks: "
                                       "write its absolute path",
                                       binding->executable);
         return r;
+}
+
+static int open_executable(const Binding *binding, const char *path, ElfFile **ret,
+                           char **ret_error) {
+        _cleanup_free_ char *sentence = NULL;
+        int r;
+
+        if (!binding_takes_program(binding))
+                return elf_file_open(path, ret, ret_error);
+        r = elf_file_open(path, ret, &sentence);
+        if (r >= 0 || !sentence)
+                return r;
+        return sentence_error(r, ret_error,
+                              "%s, the program of ExecStart= of %s. Write Executable= with the "
+                              "program or library to be measured",
+                              sentence, binding->unit);
 }
 
 static int resolve_sites(const Binding *binding, ElfFile *elf, ElfSite *ret_start,
@@ -226,7 +281,7 @@ int binding_resolve(Binding *binding, ElfFile **ret_elf, char **ret_error) {
         r = find_executable(binding, &path, ret_error);
         if (r < 0)
                 return r;
-        r = elf_file_open(path, &elf, ret_error);
+        r = open_executable(binding, path, &elf, ret_error);
         if (r < 0)
                 return r;
         r = resolve_sites(binding, elf, &start, &stop, ret_error);
@@ -262,7 +317,8 @@ int binding_set_state(Binding *binding, BindingState state, const char *reason) 
 bool binding_same_probes(const Binding *a, const Binding *b) {
         return streq_empty(a->executable, b->executable) && streq_empty(a->start, b->start) &&
                streq_empty(a->stop, b->stop) && streq_empty(a->unit, b->unit) &&
-               a->choice == b->choice && a->enabled == b->enabled;
+               streq_empty(a->program, b->program) && a->choice == b->choice &&
+               a->enabled == b->enabled;
 }
 
 static void update_error(Binding *binding) {

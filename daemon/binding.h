@@ -66,6 +66,9 @@ typedef struct Binding {
         /* What holds: the configured budgets, or those of SetBudget(). BUDGET_NONE: not limited. */
         uint64_t budget_ns[TLOB_N_BUDGETS];
 
+        /* Of its unit's ExecStart=, an absolute path; NULL if it is not known. */
+        char *program;
+
         /* As resolved, while it is active or waiting. */
         char *path; /* of the executable or library */
         char *build_id;
@@ -139,6 +142,12 @@ void binding_clear_error(Binding *binding, const char *key);
  * Returns 0 or -EINVAL with a sentence in *ret_error.
  */
 int binding_check(const Binding *binding, char **ret_error);
+
+/*
+ * True if it says nothing of an executable, and so takes the program of its unit; binding->program
+ * must be set then to resolve it.
+ */
+bool binding_takes_program(const Binding *binding);
 
 /*
  * Finds executable, symbols and offsets and fills in what is resolved. Changes nothing on failure.

@@ -35,6 +35,8 @@
 #define NOTES_MAX         16
 #define BUILD_ID_SIZE_MAX 64
 #define FUNCTION_NAME_MAX 1024
+#define DYNAMIC_SIZE_MAX  (UINT64_C(1) << 20)
+#define STRINGS_SIZE_MAX  (UINT64_C(64) << 20)
 
 struct ElfFile {
         char *path;
@@ -226,6 +228,54 @@ int elf_file_open(const char *path, ElfFile **ret, char **ret_error) {
 
         *ret = TAKE_PTR(elf);
         return 0;
+}
+
+/* The data of a section; NULL if it is larger than what it is for can be. */
+static Elf_Data *small_section(Elf_Scn *section, uint64_t size_max) {
+        GElf_Shdr header;
+
+        if (!section || !gelf_getshdr(section, &header) || header.sh_size > size_max)
+                return NULL;
+        return elf_getdata(section, NULL);
+}
+
+/* The value of a tag in the dynamic section, and what its strings are in. */
+static bool find_dynamic(Elf *elf, int64_t tag, uint64_t *ret_value, Elf_Data **ret_strings) {
+        Elf_Scn *section = NULL;
+        GElf_Shdr header;
+        GElf_Dyn entry;
+        Elf_Data *data;
+
+        while ((section = elf_nextscn(elf, section)))
+                if (gelf_getshdr(section, &header) && header.sh_type == SHT_DYNAMIC)
+                        break;
+        data = small_section(section, DYNAMIC_SIZE_MAX);
+        if (!data)
+                return false;
+        for (int i = 0; gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++)
+                if (entry.d_tag == tag) {
+                        *ret_strings =
+                                small_section(elf_getscn(elf, header.sh_link), STRINGS_SIZE_MAX);
+                        *ret_value = entry.d_un.d_val;
+                        return *ret_strings != NULL;
+                }
+        return false;
+}
+
+int elf_file_run_path(ElfFile *elf, char **ret) {
+        Elf_Data *strings;
+        const char *path;
+        uint64_t offset;
+
+        if (!find_dynamic(elf->elf, DT_RUNPATH, &offset, &strings) &&
+            !find_dynamic(elf->elf, DT_RPATH, &offset, &strings))
+                return 0;
+        path = strings->d_buf;
+        if (!path || offset >= strings->d_size ||
+            !memchr(path + offset, '\0', strings->d_size - offset))
+                return 0;
+        *ret = strdup(path + offset);
+        return *ret ? 1 : -ENOMEM;
 }
 
 /* A segment that is loaded as code, and is in the file as it claims to be. */

@@ -41,6 +41,12 @@ const char *elf_file_path(const ElfFile *elf);
 const char *elf_file_build_id(const ElfFile *elf);
 
 /*
+ * Where the loader looks for this program's libraries first: its RUNPATH, or RPATH, as it is in the
+ * file. Returns 1, 0 (it has none), -ENOMEM.
+ */
+int elf_file_run_path(ElfFile *elf, char **ret);
+
+/*
  * Resolves a probe site as written in the configuration: "symbol", "symbol+0x1c" or "0x12a0" (a file
  * offset). A symbol is looked for in .symtab, then in .dynsym, without its version. Fails with a
  * negative errno and a sentence in *ret_error:

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * From the bare name of a library to its file, as the dynamic loader goes: ld.so.cache, then the
- * default directories. Each candidate is opened and its header looked at before it counts.
+ * From the bare name of a library to its file, as the dynamic loader goes: the program's RUNPATH,
+ * ld.so.cache, then the default directories. Each candidate is opened and its header looked at before it counts.
  *
  * The cache is glibc's file, in the format "glibc-ld.so.cache1.1": a header of 48 bytes, entries of
  * 24 bytes, and strings that entries point to from the beginning of the file. It is written by
  * root, but read here with every offset checked, like any file.
  *
- * Left out: RUNPATH, LD_LIBRARY_PATH and the directories below glibc-hwcaps (entries with hwcap
- * bits set), which depend on the program or on the processor. Those libraries can be given by their
- * path.
+ * Left out: LD_LIBRARY_PATH and the directories below glibc-hwcaps (entries with hwcap bits set),
+ * which depend on the environment or on the processor. Those libraries can be given by their path.
  */
 
 #include "library.h"
@@ -144,14 +143,71 @@ static int find_in_cache(const char *name, char **ret_path) {
         return path ? accept_library(path, ret_path) : -ENOENT;
 }
 
-int library_find(const char *name, char **ret_path) {
+/* One directory of a RUNPATH, with $ORIGIN as the directory of the program. */
+static int find_in_directory(const char *directory, size_t length, const char *program,
+                             const char *name, char **ret_path) {
+        static const char *const words[] = { "$ORIGIN", "${ORIGIN}" };
+        const char *origin = "", *rest = directory;
+        _cleanup_free_ char *path = NULL, *real = NULL;
         int r;
+
+        for (size_t i = 0; i < ELEMENTSOF(words); i++) {
+                size_t n = strlen(words[i]);
+
+                if (length < n || strncmp(directory, words[i], n) != 0)
+                        continue;
+                real = realpath(program, NULL);
+                if (!real)
+                        return errno == ENOMEM ? -ENOMEM : -ENOENT;
+                *strrchr(real, '/') = '\0';
+                origin = real;
+                rest += n;
+                length -= n;
+                break;
+        }
+        r = asprintf(&path, "%s%.*s/%s", origin, (int) length, rest, name);
+        if (r < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        return path[0] == '/' ? accept_library(path, ret_path) : -ENOENT;
+}
+
+static int find_in_run_path(const char *name, const char *program, char **ret_path) {
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        _cleanup_free_ char *run_path = NULL;
+        int r;
+
+        r = elf_file_open(program, &elf, NULL);
+        if (r >= 0)
+                r = elf_file_run_path(elf, &run_path);
+        if (r <= 0)
+                return r == -ENOMEM ? r : -ENOENT;
+
+        r = -ENOENT;
+        for (const char *p = run_path; r == -ENOENT; p++) {
+                size_t n = strcspn(p, ":");
+
+                if (n < PATH_MAX)
+                        r = find_in_directory(p, n, program, name, ret_path);
+                p += n;
+                if (*p == '\0')
+                        break;
+        }
+        return r;
+}
+
+int library_find(const char *name, const char *program, char **ret_path) {
+        int r = -ENOENT;
 
         if (*name == '\0' || *name == '.' || strlen(name) > NAME_MAX || strchr(name, '/') ||
             !text_is_printable(name))
                 return -ENOENT;
 
-        r = find_in_cache(name, ret_path);
+        if (program)
+                r = find_in_run_path(name, program, ret_path);
+        if (r == -ENOENT)
+                r = find_in_cache(name, ret_path);
         for (size_t i = 0; i < ELEMENTSOF(default_directories) && r == -ENOENT; i++) {
                 char path[PATH_MAX];
 

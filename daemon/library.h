@@ -5,11 +5,12 @@
 #include <stddef.h>
 
 /*
- * Finds a shared library by its bare name, as the dynamic loader does for a program without a
- * RUNPATH of its own: in ld.so.cache, then in the default directories. Only libraries for this
- * machine count. Gives the path with links resolved. Returns 0, -ENOENT, -ENOMEM.
+ * Finds a shared library by its bare name, as the dynamic loader does for program (an absolute path;
+ * NULL: one without a RUNPATH of its own): in the program's RUNPATH, in ld.so.cache, then in the
+ * default directories. Only libraries for this machine count. Gives the path with links resolved.
+ * Returns 0, -ENOENT, -ENOMEM.
  */
-int library_find(const char *name, char **ret_path);
+int library_find(const char *name, const char *program, char **ret_path);
 
 /*
  * Looks a name up in the text of an ld.so.cache. The path is owned by cache; NULL if it is not

@@ -291,7 +291,7 @@ static void test_libc(void **state) {
         _cleanup_free_ char *path = NULL;
         ElfSite site = {};
 
-        assert_ok(library_find("libc.so.6", &path));
+        assert_ok(library_find("libc.so.6", NULL, &path));
         assert_ok(elf_file_open(path, &elf, NULL));
         assert_ok(elf_file_resolve(elf, "fsync", &site, NULL));
         assert_string_equal(site.function, "fsync");

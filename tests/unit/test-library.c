@@ -86,15 +86,15 @@ static void test_find(void **state) {
         _cleanup_free_ char *path = NULL;
         char longest[1000];
 
-        assert_ok(library_find("libc.so.6", &path));
+        assert_ok(library_find("libc.so.6", NULL, &path));
         assert_int_equal(path[0], '/');
         assert_int_equal(access(path, R_OK), 0);
 
         for (size_t i = 0; i < ELEMENTSOF(missing); i++)
-                assert_int_equal(library_find(missing[i], &path), -ENOENT);
+                assert_int_equal(library_find(missing[i], NULL, &path), -ENOENT);
         memset(longest, 'x', sizeof(longest) - 1);
         longest[sizeof(longest) - 1] = '\0';
-        assert_int_equal(library_find(longest, &path), -ENOENT);
+        assert_int_equal(library_find(longest, NULL, &path), -ENOENT);
         assert_int_equal(path[0], '/');
 }
 
