@@ -10,11 +10,13 @@
 /* What the bus*.c files share. */
 
 typedef struct BusAuthorization BusAuthorization;
+typedef struct BusReload BusReload;
 
 struct Bus {
         Manager *manager;
         sd_bus *bus;
         BusAuthorization *authorizations; /* questions to polkit that are under way */
+        BusReload *reloads;               /* callers of Reload() that wait for their answer */
 };
 
 /* Exports /org/tlob1. */
@@ -36,6 +38,10 @@ int bus_set_error(sd_bus_error *error, int r, const char *sentence);
 int bus_authorize(Bus *bus, sd_bus_message *m, const char *action, sd_bus_message_handler_t handler,
                   sd_bus_error *error);
 void bus_authorizations_free(Bus *bus);
+
+/* Reload() of the manager's interface. */
+int bus_method_reload(sd_bus_message *m, void *userdata, sd_bus_error *error);
+void bus_reloads_free(Bus *bus);
 
 /* Appends the details of a report, an a{sv}. */
 int bus_append_details(sd_bus_message *m, const Violation *violation);

@@ -363,43 +363,6 @@ static int method_get_stack(sd_bus_message *m, void *userdata, sd_bus_error *err
         return sd_bus_send(NULL, reply, NULL);
 }
 
-static int method_reload(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        const BindingTable *bindings;
-        Bus *bus = userdata;
-        int r;
-
-        r = bus_authorize(bus, m, TLOB_ACTION_MANAGE_BINDINGS, method_reload, error);
-        if (r <= 0)
-                return r < 0 ? r : 1;
-
-        r = manager_reload(bus->manager);
-        if (r < 0)
-                return r;
-
-        r = sd_bus_message_new_method_return(m, &reply);
-        if (r < 0)
-                return r;
-        r = sd_bus_message_open_container(reply, 'a', "(ss)");
-        if (r < 0)
-                return r;
-        bindings = manager_bindings(bus->manager);
-        for (size_t i = 0; i < bindings->n; i++) {
-                const Binding *binding = bindings->items[i];
-
-                if (binding->state != BINDING_FAILED)
-                        continue;
-                r = sd_bus_message_append(reply, "(ss)", binding->name,
-                                          binding->state_reason ?: "");
-                if (r < 0)
-                        return r;
-        }
-        r = sd_bus_message_close_container(reply);
-        if (r < 0)
-                return r;
-        return sd_bus_send(NULL, reply, NULL);
-}
-
 static int method_reset_statistics(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         const BindingTable *bindings;
         Bus *bus = userdata;
@@ -551,7 +514,7 @@ static const sd_bus_vtable vtable[] = {
                                 SD_BUS_RESULT("a{sv}", result), method_verify,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(ss)", failed),
-                                method_reload, SD_BUS_VTABLE_UNPRIVILEGED),
+                                bus_method_reload, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ResetStatistics", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT,
                                 method_reset_statistics, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_PROPERTY("Version", "s", get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),

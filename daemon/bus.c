@@ -46,6 +46,7 @@ Bus *bus_free(Bus *bus) {
         if (!bus)
                 return NULL;
 
+        bus_reloads_free(bus);
         bus_authorizations_free(bus);
         sd_bus_flush_close_unref(bus->bus);
         free(bus);
@@ -56,7 +57,7 @@ sd_bus *bus_get_connection(Bus *bus) {
         return bus->bus;
 }
 
-int bus_start(Bus *bus, sd_event *event, bool request_name) {
+int bus_start(Bus *bus, sd_event *event) {
         int r;
 
         r = bus_export_manager(bus);
@@ -65,12 +66,11 @@ int bus_start(Bus *bus, sd_event *event, bool request_name) {
         r = bus_export_bindings(bus);
         if (r < 0)
                 return r;
-        if (request_name) {
-                r = sd_bus_request_name(bus->bus, TLOB_BUS_NAME, 0);
-                if (r < 0)
-                        return r;
-        }
         return sd_bus_attach_event(bus->bus, event, SD_EVENT_PRIORITY_NORMAL);
+}
+
+int bus_request_name(Bus *bus) {
+        return sd_bus_request_name(bus->bus, TLOB_BUS_NAME, 0);
 }
 
 void bus_emit_reloading(Bus *bus, bool active) {

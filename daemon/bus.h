@@ -24,8 +24,14 @@ int bus_new(struct Manager *manager, sd_bus *bus, Bus **ret);
 Bus *bus_free(Bus *bus);
 DEFINE_CLEANUP(Bus, bus_free);
 
-/* Exports the objects; asks for the name too, unless there is no bus daemon (a socket pair). */
-int bus_start(Bus *bus, sd_event *event, bool request_name);
+/* Exports the objects. */
+int bus_start(Bus *bus, sd_event *event);
+
+/* Takes the name, under which others find them. */
+int bus_request_name(Bus *bus);
+
+/* A reload is done: its callers get their answer. Does nothing for a NULL bus. */
+void bus_on_reloaded(Bus *bus);
 
 sd_bus *bus_get_connection(Bus *bus);
 

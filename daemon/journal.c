@@ -177,3 +177,13 @@ int journal_binding_failure(const Binding *binding) {
         entry_add_unit(&entry, binding->unit);
         return entry_send(&entry);
 }
+
+int journal_binding_recovery(const Binding *binding) {
+        _cleanup_(entry_done) Entry entry = {};
+
+        entry_begin(&entry, TLOB_MESSAGE_BINDING_RECOVERY_STR, LOG_INFO);
+        entry_add(&entry, "MESSAGE=%s: measured now", binding->name);
+        entry_add(&entry, "TLOB_BINDING=%s", binding->name);
+        entry_add_unit(&entry, binding->unit);
+        return entry_send(&entry);
+}

@@ -25,4 +25,7 @@ int journal_loss(uint64_t n);
 /* The binding is failed now, for its state_reason. */
 int journal_binding_failure(const Binding *binding);
 
+/* The binding was failed, and measures now. */
+int journal_binding_recovery(const Binding *binding);
+
 #endif

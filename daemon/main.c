@@ -107,7 +107,6 @@ static int run(void) {
         if (r < 0)
                 return r;
 
-        (void) sd_notify(false, "READY=1");
         r = sd_event_loop(manager->event);
         if (r < 0)
                 return log_error_errno(r, "The event loop failed: %m");

@@ -28,6 +28,7 @@ static void notify_status(const Manager *m) {
 
 static void set_state(Manager *m, Binding *binding, BindingState state, const char *reason) {
         bool changed = binding->state != state || !streq_empty(binding->state_reason, reason);
+        BindingState before = binding->state;
 
         if (binding_set_state(binding, state, reason) < 0)
                 log_oom();
@@ -36,6 +37,8 @@ static void set_state(Manager *m, Binding *binding, BindingState state, const ch
 
         if (state == BINDING_FAILED)
                 (void) journal_binding_failure(binding);
+        else if (before == BINDING_FAILED && state == BINDING_ACTIVE)
+                (void) journal_binding_recovery(binding);
         bus_emit_binding_changed(m->bus, binding);
         notify_status(m);
 }
@@ -80,8 +83,15 @@ void manager_detach_binding(Manager *m, Binding *binding) {
         manager_release_backends(m);
 }
 
+/* What systemd says of the binding's unit; NULL if it says nothing. */
+static const UnitInfo *unit_of(const Manager *m, const Binding *binding) {
+        return m->units && binding->unit ? units_get(m->units, binding->unit) : NULL;
+}
+
 /* Where the binding is confined to. Returns 1 if it can be measured now, 0 if its unit does not run. */
 static int confine(Manager *m, Binding *binding, char **ret_error) {
+        const UnitInfo *info = unit_of(m, binding);
+
         binding->cgroup_id = 0;
         if (!binding->unit)
                 return 1;
@@ -91,17 +101,43 @@ static int confine(Manager *m, Binding *binding, char **ret_error) {
                         -EOPNOTSUPP, ret_error,
                         "Unit=%s is a template; name an instance of it, as in foo@bar.service",
                         binding->unit);
-
-        if (m->units)
-                binding->cgroup_id =
-                        units_get_cgroup(m->units, binding->unit, &binding->cgroup_level);
-        return binding->cgroup_id != 0;
+        if (!info || !info->cgroup_id)
+                return 0;
+        binding->cgroup_id = info->cgroup_id;
+        binding->cgroup_level = info->cgroup_level;
+        return 1;
 }
 
-/* Checks and resolves what can be wrong with a binding, whether or not its unit runs. */
+int manager_learn_program(const Manager *m, Binding *binding, char **ret_error) {
+        const UnitInfo *info = unit_of(m, binding);
+        int r;
+
+        r = free_and_strdup(&binding->program, info ? info->program : NULL);
+        if (r < 0)
+                return r;
+        if (!binding_takes_program(binding) || binding->program)
+                return 1;
+        if (!info || !info->is_loaded)
+                return 0;
+        if (info->has_exec)
+                return sentence_error(
+                        -EINVAL, ret_error,
+                        "%s has several programs in its ExecStart=: write Executable=",
+                        binding->unit);
+        return sentence_error(-EINVAL, ret_error,
+                              "%s has no ExecStart=: write Executable= with the program or library "
+                              "to be measured",
+                              binding->unit);
+}
+
+/*
+ * Checks and resolves what can be wrong with a binding, whether or not its unit runs. *ret_elf is NULL
+ * if it cannot be resolved yet, because the unit or its program is not there.
+ */
 static int prepare(Manager *m, Binding *binding, ElfFile **ret_elf, bool *ret_runs,
                    char **ret_error) {
-        int r, runs;
+        _cleanup_free_ char *error = NULL;
+        int r, runs, known;
 
         r = binding_check(binding, ret_error);
         if (r < 0)
@@ -109,10 +145,32 @@ static int prepare(Manager *m, Binding *binding, ElfFile **ret_elf, bool *ret_ru
         runs = confine(m, binding, ret_error);
         if (runs < 0)
                 return runs;
-        r = binding_resolve(binding, ret_elf, ret_error);
-        if (r < 0)
-                return r;
+        known = manager_learn_program(m, binding, ret_error);
+        if (known < 0)
+                return known;
+
+        *ret_elf = NULL;
         *ret_runs = runs;
+        if (!known)
+                return 0;
+        r = binding_resolve(binding, ret_elf, &error);
+        if (r == -ENOENT && !runs)
+                return 0;
+        if (r < 0 && ret_error)
+                *ret_error = TAKE_PTR(error);
+        return r;
+}
+
+static int wait_for_unit(Manager *m, Binding *binding, bool is_resolved) {
+        _cleanup_free_ char *reason = NULL;
+
+        if (asprintf(&reason,
+                     is_resolved ? "%s does not run" : "%s does not run, and is not installed",
+                     binding->unit) < 0) {
+                reason = NULL;
+                return -ENOMEM;
+        }
+        set_state(m, binding, BINDING_WAITING, reason);
         return 0;
 }
 
@@ -124,14 +182,8 @@ static int settle(Manager *m, Binding *binding, char **ret_error) {
         r = prepare(m, binding, &elf, &runs, ret_error);
         if (r < 0)
                 return r;
-        if (!runs) {
-                _cleanup_free_ char *reason = NULL;
-
-                if (asprintf(&reason, "%s does not run", binding->unit) < 0)
-                        return -ENOMEM;
-                set_state(m, binding, BINDING_WAITING, reason);
-                return 0;
-        }
+        if (!runs || !elf)
+                return wait_for_unit(m, binding, elf != NULL);
 
         r = attach(m, binding, elf, ret_error);
         if (r < 0)
@@ -222,61 +274,85 @@ static void log_messages(const Config *config) {
                 log_full_errno(config->messages[i].level, 0, "%s", config->messages[i].text);
 }
 
-/* Two bindings of the same name from two configurations. */
-static bool can_hand_over(const Binding *old, const Binding *new) {
-        return binding_same_probes(old, new) && !new->error && old->state != BINDING_FAILED &&
-               old->enabled == new->enabled;
+/* What measures the same is handed over, and so is what failed: nobody is told of it again. */
+static bool can_hand_over(Manager *m, const Binding *old, Binding *new) {
+        _cleanup_free_ char *error = NULL;
+
+        (void) manager_learn_program(m, new, &error);
+        return binding_same_probes(old, new);
+}
+
+/* The new binding is in the table; old is the one of that name from before, or NULL. */
+static void put_in_place(Manager *m, Binding *old, Binding *new) {
+        if (!old) {
+                introduce(m, new);
+                return;
+        }
+        hand_over(m, old, new);
+        if (new->state == BINDING_FAILED || new->error)
+                manager_settle_binding(m, new);
+        bus_emit_binding_changed(m->bus, new);
 }
 
 /* Bindings that are gone, or measure something else, leave first, so that there is room. */
-static void retire_old(Manager *m, Config *old, const Config *new) {
-        for (size_t i = old->bindings.n; i-- > 0;) {
-                Binding *binding = old->bindings.items[i];
-                const Binding *next = binding_table_get(&new->bindings, binding->name);
+static void retire_old(Manager *m, BindingTable *old, const char *prefix, const BindingTable *new) {
+        for (size_t i = old->n; i-- > 0;) {
+                Binding *binding = old->items[i], *next;
 
-                if (!next || !can_hand_over(binding, next))
-                        retire(m, binding_table_take(&old->bindings, binding->name));
+                if (strncmp(binding->name, prefix, strlen(prefix)) != 0)
+                        continue;
+                next = binding_table_get(new, binding->name);
+                if (!next || !can_hand_over(m, binding, next))
+                        retire(m, binding_table_take(old, binding->name));
         }
 }
 
-static void introduce_new(Manager *m, Config *old) {
-        for (size_t i = 0; i < m->config->bindings.n; i++) {
-                Binding *binding = m->config->bindings.items[i];
-                Binding *before = old ? binding_table_get(&old->bindings, binding->name) : NULL;
+void manager_apply_config(Manager *m, Config *config) {
+        _cleanup_(config_freep) Config *old = m->config;
 
-                if (before) {
-                        hand_over(m, before, binding);
-                        bus_emit_binding_changed(m->bus, binding);
-                } else
-                        introduce(m, binding);
-        }
-}
-
-int manager_reload(Manager *m) {
-        _cleanup_(config_freep) Config *old = NULL, *new = NULL;
-        int r;
-
-        r = config_load(m->directories, &new);
-        if (r < 0)
-                return log_error_errno(r, "Failed to read the configuration: %m");
-        log_messages(new);
-        if (m->violations.size == 0) {
-                r = violation_log_init(&m->violations, new->violations_max);
-                if (r < 0)
-                        return log_oom();
-        }
-
-        bus_emit_reloading(m->bus, true);
-        old = m->config;
+        log_messages(config);
         if (old)
-                retire_old(m, old, new);
-        m->config = TAKE_PTR(new);
-        introduce_new(m, old);
-        bus_emit_reloading(m->bus, false);
+                retire_old(m, &old->bindings, "", &config->bindings);
+        m->config = config;
+        for (size_t i = 0; i < config->bindings.n; i++) {
+                Binding *binding = config->bindings.items[i];
 
+                put_in_place(m, old ? binding_table_get(&old->bindings, binding->name) : NULL,
+                             binding);
+        }
         notify_status(m);
-        log_info("%zu bindings are configured.", m->config->bindings.n);
-        return 0;
+}
+
+/* Moves one binding of a unit into the table. */
+static void apply_one(Manager *m, Config *config, size_t i) {
+        BindingTable *bindings = &m->config->bindings;
+        _cleanup_(binding_freep) Binding *old = NULL;
+        Binding *binding;
+        uint64_t budget_ns;
+
+        binding = binding_table_take(&config->bindings, config->bindings.items[i]->name);
+        if (config_get_override(m->config, binding->name, &budget_ns))
+                binding->budget_ns[TLOB_BUDGET_TOTAL] = budget_ns;
+        old = binding_table_take(bindings, binding->name);
+        if (binding_table_put(bindings, binding) < 0) {
+                log_oom();
+                binding_free(binding);
+                if (old)
+                        retire(m, TAKE_PTR(old));
+                return;
+        }
+        put_in_place(m, old, binding);
+}
+
+void manager_apply_unit(Manager *m, const char *unit, Config *config) {
+        char prefix[BINDING_UNIT_MAX + 2];
+
+        (void) snprintf(prefix, sizeof(prefix), "%s/", unit);
+        log_messages(config);
+        retire_old(m, &m->config->bindings, prefix, &config->bindings);
+        while (config->bindings.n > 0)
+                apply_one(m, config, config->bindings.n - 1);
+        notify_status(m);
 }
 
 /* Where bindings and overrides of run time are kept: the first directory persists, the second not. */
@@ -343,6 +419,9 @@ int manager_verify_binding(Manager *m, Binding *binding, const char **ret_backen
         r = prepare(m, binding, &elf, &runs, ret_error);
         if (r < 0)
                 return r;
+        if (!elf)
+                return sentence_error(-ENOENT, ret_error, "%s is not there, or its program is not",
+                                      binding->unit);
         r = manager_choose_backend(m, binding, false, &slot, &why, ret_error);
         if (r < 0)
                 return r;
@@ -363,7 +442,8 @@ int manager_remove_binding(Manager *m, const char *name, char **ret_error) {
         if (!binding)
                 return -ENXIO;
 
-        for (size_t i = 0; i < 2; i++) {
+        /* Those of units never are: their files are not ours. */
+        for (size_t i = 0; i < 2 && binding_name_is_valid(name); i++) {
                 r = config_remove_binding(m->directories[i], name);
                 if (r < 0) {
                         return sentence_error(r, ret_error, "Failed to remove '%s' below %s: %s",

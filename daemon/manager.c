@@ -109,14 +109,6 @@ static int start_event(Manager *m) {
         return 0;
 }
 
-static void on_unit(const char *unit, uint64_t cgroup_id, unsigned level, void *userdata) {
-        Manager *m = userdata;
-
-        for (size_t i = 0; i < m->config->bindings.n; i++)
-                if (streq_empty(m->config->bindings.items[i]->unit, unit))
-                        manager_settle_binding(m, m->config->bindings.items[i]);
-}
-
 static int start_bus(Manager *m) {
         _cleanup_(sd_bus_unrefp) sd_bus *bus = NULL;
         int r;
@@ -131,9 +123,9 @@ static int start_bus(Manager *m) {
         r = bus_new(m, bus, &m->bus);
         if (r < 0)
                 return log_error_errno(r, "Failed to set up the bus objects: %m");
-        r = bus_start(m->bus, m->event, true);
+        r = bus_start(m->bus, m->event);
         if (r < 0)
-                return log_error_errno(r, "Failed to take the name org.tlob1 on the bus: %m");
+                return log_error_errno(r, "Failed to export the bus objects: %m");
         return 0;
 }
 
@@ -148,13 +140,17 @@ int manager_start(Manager *m) {
         r = start_bus(m);
         if (r < 0)
                 return r;
-        r = units_new(bus_get_connection(m->bus), on_unit, m, &m->units);
+        r = units_new(bus_get_connection(m->bus), &manager_units_handlers, m, &m->units);
         if (r < 0)
                 return log_error_errno(r, "Failed to follow systemd's units: %m");
 
         if (m->n_slots == 0)
                 log_error("Nothing can be measured here. %s", m->no_backend_reason ?: "");
-        return manager_reload(m);
+        r = config_new(&m->config);
+        if (r < 0)
+                return log_oom();
+        r = manager_reload(m);
+        return r < 0 ? r : 0;
 }
 
 const BindingTable *manager_bindings(const Manager *m) {

@@ -40,6 +40,9 @@ typedef struct Manager {
         sd_event *event;
         Bus *bus;
         Units *units;
+        bool reloading;
+        bool reload_again; /* asked for while it was going on */
+        bool is_ready;     /* the configuration has been read once */
 
         const char *const *directories; /* of the configuration, highest precedence first */
         Config *config;
@@ -72,8 +75,30 @@ int manager_start(Manager *manager);
 /* The bindings, in the order of their names; owned by the manager. */
 const BindingTable *manager_bindings(const Manager *manager);
 
-/* Reads the configuration again. What cannot be set up is failed, and logged, but no error. */
+/*
+ * Reads the configuration again. What cannot be set up is failed, and logged, but no error. Returns
+ * 0 when all is done, or 1 when systemd is being asked about units: bus_on_reloaded() is called then
+ * when it has answered and everything is applied.
+ */
 int manager_reload(Manager *manager);
+
+/*
+ * Puts a whole new configuration in the place of the old one, with the bindings of units in it. What
+ * measures the same as before goes on. Takes config over.
+ */
+void manager_apply_config(Manager *manager, Config *config);
+
+/* The same for the bindings of one unit, from its own files; the rest of config is not looked at. */
+void manager_apply_unit(Manager *manager, const char *unit, Config *config);
+
+/*
+ * Notes what systemd says of the program of the binding's unit. Returns 1 if that is all that there is
+ * to know, 0 if the binding needs it and the unit is not loaded, or an error with a sentence.
+ */
+int manager_learn_program(const Manager *manager, Binding *binding, char **ret_error);
+
+/* What Units tells; userdata is the manager. */
+extern const UnitsHandlers manager_units_handlers;
 
 /*
  * Adds a binding at run time. Takes it over, also on failure. *ret: owned by the manager. When it

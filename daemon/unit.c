@@ -1,61 +1,52 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * One match and one question per unit: systemd tells that something about a unit changed, and is
- * then asked for its ControlGroup, because that property comes without a change signal. Nothing
- * waits for an answer: all calls are asynchronous, and the handler is called from the event loop.
+ * One unit, and what systemd answers about it: which files it is made of, in which cgroup it runs,
+ * and which program it is. These properties come without a change signal, so they are asked for
+ * whenever systemd tells that something about the unit changed. Nothing waits for an answer: all
+ * calls are asynchronous.
  *
- * What a unit's name means to bindings is the manager's business. Only units of the system manager
- * are seen, since only that one is asked.
+ * Asking about a unit that is not loaded makes systemd load it for a moment. It tells of that with
+ * UnitNew and UnitRemoved, on which therefore nobody may be asked anything.
+ *
+ * At most ASKING_MAX units are asked about at once: the bus daemon allows no more than 128 calls
+ * that wait for their reply.
  */
 
 #include "unit.h"
 
+#include <limits.h>
+#include <sys/stat.h>
+
 #include "cgroup.h"
+#include "unit-internal.h"
 
-#define SYSTEMD_NAME      "org.freedesktop.systemd1"
-#define SYSTEMD_PATH      "/org/freedesktop/systemd1"
-#define SYSTEMD_UNIT_PATH "/org/freedesktop/systemd1/unit"
+#define ASKING_MAX 32
 
-typedef struct Unit Unit;
-
-struct Unit {
-        Units *units;
-        char *name;
-        char *path; /* on D-Bus */
-        unsigned n_watchers;
-        uint64_t cgroup_id;
-        unsigned level;
-        sd_bus_slot *changes;
-        sd_bus_slot *question;
-        Unit *next;
-};
-
-struct Units {
-        sd_bus *bus;
-        int cgroup_root;
-        UnitsHandler handler;
-        void *userdata;
-        Unit *first;
+/* Where systemd looks for a program that is given without its path. */
+static const char *const program_directories[] = {
+        "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin",
 };
 
 /* The D-Bus interface of each type of unit that has processes of its own. */
 static const struct {
         const char *suffix;
         const char *interface;
+        bool has_exec;
 } unit_types[] = {
-        { ".service", "org.freedesktop.systemd1.Service" },
-        { ".scope", "org.freedesktop.systemd1.Scope" },
-        { ".slice", "org.freedesktop.systemd1.Slice" },
+        { ".service", "org.freedesktop.systemd1.Service", true },
+        { ".scope", "org.freedesktop.systemd1.Scope", false },
+        { ".slice", "org.freedesktop.systemd1.Slice", false },
 };
 
-static const char *unit_interface(const char *name) {
+static size_t unit_type(const char *name) {
         const char *suffix = strrchr(name, '.');
+        size_t i;
 
-        for (size_t i = 0; suffix && i < ELEMENTSOF(unit_types); i++)
-                if (streq(suffix, unit_types[i].suffix))
-                        return unit_types[i].interface;
-        return NULL;
+        for (i = 0; i < ELEMENTSOF(unit_types) - 1; i++)
+                if (suffix && streq(suffix, unit_types[i].suffix))
+                        break;
+        return i;
 }
 
 bool unit_name_is_template(const char *name) {
@@ -64,62 +55,34 @@ bool unit_name_is_template(const char *name) {
         return at && at[1] == '.' && at + 1 == strrchr(name, '.');
 }
 
-static Unit *unit_free(Unit *unit) {
+static void free_strings(char **strings) {
+        for (char **p = strings; p && *p; p++)
+                free(*p);
+        free(strings);
+}
+
+void unit_info_done(UnitInfo *info) {
+        free(info->program);
+        free_strings(info->files);
+        free(info->name);
+        *info = (UnitInfo){};
+}
+
+Unit *unit_free(Unit *unit) {
         if (!unit)
                 return NULL;
 
-        sd_bus_slot_unref(unit->question);
-        sd_bus_slot_unref(unit->changes);
+        for (size_t i = 0; i < UNIT_QUESTIONS_MAX; i++)
+                sd_bus_slot_unref(unit->questions[i]);
+        unit_info_done(&unit->next);
+        unit_info_done(&unit->info);
         free(unit->path);
         free(unit->name);
         free(unit);
         return NULL;
 }
-DEFINE_CLEANUP(Unit, unit_free);
 
-static void unit_set_cgroup(Unit *unit, const char *path) {
-        Units *units = unit->units;
-        uint64_t id = 0;
-        unsigned level = 0;
-
-        /* The root is never a unit's own: systemd says "/" for the slice of all slices. */
-        if (path && *path && units->cgroup_root >= 0 &&
-            cgroup_path_get_id(units->cgroup_root, path, &id, &level) < 0)
-                id = 0;
-
-        if (id == unit->cgroup_id)
-                return;
-        unit->cgroup_id = id;
-        unit->level = level;
-        units->handler(unit->name, id, level, units->userdata);
-}
-
-static int on_cgroup(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Unit *unit = userdata;
-        const char *path = NULL;
-
-        unit->question = sd_bus_slot_unref(unit->question);
-        if (!sd_bus_message_is_method_error(m, NULL) &&
-            sd_bus_message_enter_container(m, 'v', "s") >= 0)
-                (void) sd_bus_message_read(m, "s", &path);
-        unit_set_cgroup(unit, path);
-        return 0;
-}
-
-/* A new question replaces the one that is under way. */
-static int unit_ask(Unit *unit) {
-        unit->question = sd_bus_slot_unref(unit->question);
-        return sd_bus_call_method_async(unit->units->bus, &unit->question, SYSTEMD_NAME, unit->path,
-                                        "org.freedesktop.DBus.Properties", "Get", on_cgroup, unit,
-                                        "ss", unit_interface(unit->name), "ControlGroup");
-}
-
-static int on_change(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        (void) unit_ask(userdata);
-        return 0;
-}
-
-static int unit_new(Units *units, const char *name, Unit **ret) {
+int unit_new(Units *units, const char *name, Unit **ret) {
         _cleanup_(unit_freep) Unit *unit = NULL;
         int r;
 
@@ -130,105 +93,376 @@ static int unit_new(Units *units, const char *name, Unit **ret) {
         unit->name = strdup(name);
         if (!unit->name)
                 return -ENOMEM;
-
-        if (units->bus) {
-                r = sd_bus_path_encode(SYSTEMD_UNIT_PATH, name, &unit->path);
-                if (r < 0)
-                        return r;
-                r = sd_bus_match_signal_async(units->bus, &unit->changes, SYSTEMD_NAME, unit->path,
-                                              "org.freedesktop.DBus.Properties",
-                                              "PropertiesChanged", on_change, NULL, unit);
-                if (r < 0)
-                        return r;
-                r = unit_ask(unit);
-                if (r < 0)
-                        return r;
-        }
+        r = sd_bus_path_encode(SYSTEMD_UNIT_PATH, name, &unit->path);
+        if (r < 0)
+                return r;
 
         *ret = TAKE_PTR(unit);
         return 0;
 }
 
-int units_new(sd_bus *bus, UnitsHandler handler, void *userdata, Units **ret) {
-        _cleanup_(units_freep) Units *units = NULL;
-        int r;
+static bool same_strings(char **a, char **b) {
+        size_t i = 0;
 
-        units = calloc(1, sizeof(*units));
-        if (!units)
-                return -ENOMEM;
-        *units = (Units){
-                .bus = bus ? sd_bus_ref(bus) : NULL,
-                .cgroup_root = cgroup_open_root(),
-                .handler = handler,
-                .userdata = userdata,
+        for (; a && a[i]; i++)
+                if (!b || !b[i] || !streq(a[i], b[i]))
+                        return false;
+        return !b || !b[i];
+}
+
+static bool is_alias(const Unit *unit) {
+        return unit->info.name && !streq(unit->info.name, unit->name);
+}
+
+/* What is new is told. The state comes first: files can bring bindings that see it already. */
+static void tell(Unit *unit, const UnitInfo *before) {
+        const UnitInfo *now = &unit->info;
+        bool other_program = !streq_empty(before->program, now->program);
+        Units *units = unit->units;
+
+        if (!before->name || before->cgroup_id != now->cgroup_id || other_program ||
+            before->is_loaded != now->is_loaded)
+                units->handlers->state(unit->name, now, units->userdata);
+        if (unit->followed && !is_alias(unit) &&
+            (!before->name || !same_strings(before->files, now->files) || other_program ||
+             before->is_loaded != now->is_loaded))
+                units->handlers->files(unit->name, now, units->userdata);
+}
+
+void unit_set_stopped(Unit *unit) {
+        UnitInfo before = unit->info;
+
+        unit->info.cgroup_id = 0;
+        tell(unit, &before);
+}
+
+/* An answer that says nothing about the unit, but about systemd, leaves what is known. */
+static bool error_is_final(int error) {
+        static const int transient[] = {
+                -ETIMEDOUT, -ECONNRESET, -ENOTCONN, -EHOSTUNREACH, -ENOBUFS, -EACCES, -ENOMEM,
         };
 
-        /* Without this systemd sends no signals. That it is not there is no error. */
-        if (bus) {
-                r = sd_bus_call_method_async(bus, NULL, SYSTEMD_NAME, SYSTEMD_PATH,
-                                             "org.freedesktop.systemd1.Manager", "Subscribe", NULL,
-                                             NULL, NULL);
-                if (r < 0)
-                        return r;
+        for (size_t i = 0; i < ELEMENTSOF(transient); i++)
+                if (error == transient[i])
+                        return false;
+        return true;
+}
+
+static void ask_next(Units *units) {
+        while (units->first_queued && units->n_asking < ASKING_MAX) {
+                Unit *unit = units->first_queued;
+
+                units->first_queued = unit->next_queued;
+                unit->queued = false;
+                (void) unit_ask(unit);
+        }
+}
+
+static void unit_finish(Unit *unit) {
+        UnitInfo before = unit->info;
+        Units *units = unit->units;
+
+        units->n_asking--;
+        if (unit->error < 0 && !error_is_final(unit->error)) {
+                if (units->error == 0)
+                        units->error = unit->error;
+                unit_info_done(&unit->next);
+        } else {
+                if (!unit->next.name)
+                        unit->next.name = strdup(unit->name);
+                unit->info = unit->next;
+                unit->next = (UnitInfo){};
+                tell(unit, &before);
+                unit_info_done(&before);
+                /* The files of an alias are those of the unit. */
+                if (unit->followed && is_alias(unit))
+                        (void) units_follow(units, unit->info.name, unit->own_files);
         }
 
-        *ret = TAKE_PTR(units);
-        return 0;
+        /* Only now, so that it was not freed meanwhile. */
+        unit->n_questions = 0;
+        if (unit->again)
+                (void) unit_ask(unit);
+        else
+                units_drop(units, unit);
+        ask_next(units);
+        if (units->n_asking == 0)
+                units_answered(units);
 }
 
-Units *units_free(Units *units) {
-        if (!units)
-                return NULL;
-
-        while (units->first) {
-                Unit *unit = units->first;
-
-                units->first = unit->next;
-                unit_free(unit);
-        }
-        safe_close(units->cgroup_root);
-        sd_bus_unref(units->bus);
-        free(units);
-        return NULL;
+/* The answer to one of the questions has been read, into unit->next. */
+static void unit_take_answer(Unit *unit, size_t question, int error) {
+        unit->questions[question] = sd_bus_slot_unref(unit->questions[question]);
+        if (error < 0 && unit->error == 0)
+                unit->error = error;
+        if (unit->n_questions > 1)
+                unit->n_questions--;
+        else
+                unit_finish(unit);
 }
 
-/* Where the pointer to the unit of that name is, or would be. */
-static Unit **units_find(Units *units, const char *name) {
-        Unit **p;
+static int append_string(char ***strings, const char *s) {
+        size_t n = 0;
+        char **p;
 
-        for (p = &units->first; *p; p = &(*p)->next)
-                if (streq((*p)->name, name))
-                        break;
-        return p;
+        while (*strings && (*strings)[n])
+                n++;
+        p = reallocarray(*strings, n + 2, sizeof(*p));
+        if (!p)
+                return -ENOMEM;
+        *strings = p;
+        p[n] = strdup(s);
+        p[n + 1] = NULL;
+        return p[n] ? 0 : -ENOMEM;
 }
 
-int units_watch(Units *units, const char *name) {
-        Unit **p = units_find(units, name);
+/* Drop-ins come after the fragment, in whatever order the properties come. */
+static int read_files(sd_bus_message *m, UnitInfo *info) {
+        const char *path;
         int r;
 
-        if (!*p) {
-                r = unit_new(units, name, p);
+        r = sd_bus_message_enter_container(m, 'v', "as");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_enter_container(m, 'a', "s");
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_read(m, "s", &path)) > 0) {
+                r = append_string(&info->files, path);
                 if (r < 0)
                         return r;
         }
-        (*p)->n_watchers++;
+        if (r < 0)
+                return r;
+        r = sd_bus_message_exit_container(m);
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+/* The fragment is kept apart until all properties are read. */
+typedef struct UnitReading {
+        const char *fragment;
+        const char *load_state;
+} UnitReading;
+
+static int read_unit_property(sd_bus_message *m, UnitInfo *info, UnitReading *reading) {
+        const char *key, *value;
+        int r;
+
+        r = sd_bus_message_read(m, "s", &key);
+        if (r < 0)
+                return r;
+        if (streq(key, "DropInPaths"))
+                return read_files(m, info);
+        if (!streq(key, "Id") && !streq(key, "FragmentPath") && !streq(key, "LoadState"))
+                return sd_bus_message_skip(m, "v");
+
+        r = sd_bus_message_read(m, "v", "s", &value);
+        if (r < 0)
+                return r;
+        if (streq(key, "Id"))
+                return free_and_strdup(&info->name, value);
+        if (streq(key, "FragmentPath"))
+                reading->fragment = value;
+        else
+                reading->load_state = value;
         return 0;
 }
 
-void units_unwatch(Units *units, const char *name) {
-        Unit **p = units_find(units, name), *unit = *p;
+static int put_fragment_first(UnitInfo *info, const char *fragment) {
+        char **drop_ins = info->files;
+        int r;
 
-        if (!unit || --unit->n_watchers > 0)
-                return;
-        *p = unit->next;
-        unit_free(unit);
+        info->files = NULL;
+        r = append_string(&info->files, fragment);
+        for (char **p = drop_ins; r >= 0 && p && *p; p++)
+                r = append_string(&info->files, *p);
+        free_strings(drop_ins);
+        return r;
 }
 
-uint64_t units_get_cgroup(const Units *units, const char *name, unsigned *ret_level) {
-        const Unit *unit = *units_find((Units *) units, name);
+static int read_unit(sd_bus_message *m, UnitInfo *info) {
+        UnitReading reading = {};
+        int r;
 
-        if (!unit || !unit->cgroup_id)
+        r = sd_bus_message_enter_container(m, 'a', "{sv}");
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                r = read_unit_property(m, info, &reading);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_exit_container(m);
+                if (r < 0)
+                        return r;
+        }
+        if (r < 0)
+                return r;
+
+        info->is_loaded = streq_empty(reading.load_state, "loaded");
+        if (!info->is_loaded) {
+                free_strings(info->files);
+                info->files = NULL;
                 return 0;
-        *ret_level = unit->level;
-        return unit->cgroup_id;
+        }
+        return reading.fragment && *reading.fragment != '\0'
+                       ? put_fragment_first(info, reading.fragment)
+                       : 0;
+}
+
+static int on_unit(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Unit *unit = userdata;
+        int r = sd_bus_message_is_method_error(m, NULL) ? -sd_bus_message_get_errno(m)
+                                                        : read_unit(m, &unit->next);
+
+        unit_take_answer(unit, 0, r);
+        return 0;
+}
+
+static int read_cgroup(sd_bus_message *m, Unit *unit) {
+        Units *units = unit->units;
+        const char *path;
+        int r;
+
+        r = sd_bus_message_read(m, "v", "s", &path);
+        if (r < 0)
+                return r;
+        /* Of the root there is no unit but the slice of all slices, which is everything. */
+        if (*path == '\0' || units->cgroup_root < 0 ||
+            cgroup_path_get_id(units->cgroup_root, path, &unit->next.cgroup_id,
+                               &unit->next.cgroup_level) < 0)
+                unit->next.cgroup_id = 0;
+        return 0;
+}
+
+static int on_cgroup(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Unit *unit = userdata;
+        int r = sd_bus_message_is_method_error(m, NULL) ? -sd_bus_message_get_errno(m)
+                                                        : read_cgroup(m, unit);
+
+        unit_take_answer(unit, 1, r);
+        return 0;
+}
+
+/* An absolute path for what ExecStart= begins with. */
+static int find_program(const char *path, char **ret) {
+        char *copy;
+
+        if (path[0] != '/')
+                for (size_t i = 0; i < ELEMENTSOF(program_directories); i++) {
+                        char candidate[PATH_MAX];
+                        struct stat st;
+
+                        (void) snprintf(candidate, sizeof(candidate), "%s/%s",
+                                        program_directories[i], path);
+                        if (stat(candidate, &st) >= 0 && S_ISREG(st.st_mode))
+                                return free_and_strdup(ret, candidate);
+                }
+        copy = strdup(path);
+        if (!copy)
+                return -ENOMEM;
+        free(*ret);
+        *ret = copy;
+        return 0;
+}
+
+/* One program, whatever the number of commands; none if they are different ones. */
+static int read_programs(sd_bus_message *m, UnitInfo *info) {
+        bool one = true;
+        const char *path;
+        int r;
+
+        while ((r = sd_bus_message_enter_container(m, 'r', "sasbttttuii")) > 0) {
+                _cleanup_free_ char *program = NULL;
+
+                r = sd_bus_message_read(m, "s", &path);
+                if (r >= 0)
+                        r = find_program(path, &program);
+                if (r >= 0)
+                        r = sd_bus_message_skip(m, "asbttttuii");
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(m);
+                if (r < 0)
+                        return r;
+
+                info->has_exec = true;
+                if (info->program && !streq(info->program, program))
+                        one = false;
+                if (!info->program)
+                        info->program = TAKE_PTR(program);
+        }
+        if (!one) {
+                free(info->program);
+                info->program = NULL;
+        }
+        return r;
+}
+
+static int read_exec(sd_bus_message *m, UnitInfo *info) {
+        int r;
+
+        r = sd_bus_message_enter_container(m, 'v', "a(sasbttttuii)");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_enter_container(m, 'a', "(sasbttttuii)");
+        return r < 0 ? r : read_programs(m, info);
+}
+
+static int on_exec(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Unit *unit = userdata;
+        int r = sd_bus_message_is_method_error(m, NULL) ? -sd_bus_message_get_errno(m)
+                                                        : read_exec(m, &unit->next);
+
+        unit_take_answer(unit, 2, r);
+        return 0;
+}
+
+static int ask_property(Unit *unit, size_t question, const char *interface, const char *property,
+                        sd_bus_message_handler_t handler) {
+        int r;
+
+        r = sd_bus_call_method_async(unit->units->bus, &unit->questions[question], SYSTEMD_NAME,
+                                     unit->path, BUS_PROPERTIES, property ? "Get" : "GetAll",
+                                     handler, unit, property ? "ss" : "s", interface, property);
+        if (r >= 0)
+                unit->n_questions++;
+        return r;
+}
+
+static void unit_queue(Unit *unit) {
+        Units *units = unit->units;
+
+        unit->queued = true;
+        unit->next_queued = NULL;
+        if (units->first_queued)
+                units->last_queued->next_queued = unit;
+        else
+                units->first_queued = unit;
+        units->last_queued = unit;
+}
+
+int unit_ask(Unit *unit) {
+        Units *units = unit->units;
+        size_t type = unit_type(unit->name);
+        int r;
+
+        if (!units->bus || unit->queued)
+                return 0;
+        unit->again = unit->n_questions > 0;
+        if (unit->again)
+                return 0;
+        if (units->n_asking >= ASKING_MAX) {
+                unit_queue(unit);
+                return 0;
+        }
+
+        unit->error = 0;
+        unit_info_done(&unit->next);
+        r = ask_property(unit, 0, SYSTEMD_UNIT, NULL, on_unit);
+        if (r >= 0)
+                r = ask_property(unit, 1, unit_types[type].interface, "ControlGroup", on_cgroup);
+        if (r >= 0 && unit_types[type].has_exec)
+                r = ask_property(unit, 2, unit_types[type].interface, "ExecStart", on_exec);
+        if (unit->n_questions > 0)
+                units->n_asking++;
+        return r;
 }

@@ -9,29 +9,66 @@
 #include "cleanup.h"
 
 /*
- * Follows units of the system manager: whether they run, and in which cgroup. Works without systemd
- * too: then no unit ever runs.
+ * What systemd says of units, and follows of them: whether they run, and in which cgroup; the files
+ * that they are made of; their program. Works without systemd too: then there are no units.
  */
 
 typedef struct Units Units;
 
-/* Called from the event loop when the cgroup of a watched unit changes; cgroup_id 0: it does not run. */
-typedef void (*UnitsHandler)(const char *unit, uint64_t cgroup_id, unsigned level, void *userdata);
+/* What is known of a unit; owned by Units. */
+typedef struct UnitInfo {
+        char *name;    /* systemd's own, whatever alias was asked for */
+        char **files;  /* the fragment, then drop-ins, as systemd reads them; NULL after the last */
+        char *program; /* of its ExecStart=, an absolute path; NULL if there is not just one */
+        bool is_loaded;     /* false: masked, not found, or with mistakes */
+        bool has_exec;      /* it has ExecStart= at all */
+        uint64_t cgroup_id; /* 0: it does not run */
+        unsigned cgroup_level;
+} UnitInfo;
 
-/* bus may be NULL; else it is kept, and must be attached to the event loop by the caller. */
-int units_new(sd_bus *bus, UnitsHandler handler, void *userdata, Units **ret);
+typedef struct UnitsHandlers {
+        /* A unit that is watched or followed is known now, runs, stops, or has another program. */
+        void (*state)(const char *unit, const UnitInfo *info, void *userdata);
+
+        /* A unit that is followed has other files or another program; NULL: it is not followed any more. */
+        void (*files)(const char *unit, const UnitInfo *info, void *userdata);
+
+        /* systemd has read its files again: time for units_refresh(). */
+        void (*reloaded)(void *userdata);
+
+        /* What units_refresh() wanted to know is known. error: 0, or why it is what was known before. */
+        void (*refreshed)(int error, void *userdata);
+} UnitsHandlers;
+
+/*
+ * bus may be NULL; else it is kept, and must be attached to the event loop by the caller. handlers must
+ * outlive the units; they are called from the event loop, with userdata.
+ */
+int units_new(sd_bus *bus, const UnitsHandlers *handlers, void *userdata, Units **ret);
 Units *units_free(Units *units);
 DEFINE_CLEANUP(Units, units_free);
 
 /*
- * Follows one more unit; each call needs its own units_unwatch(). What it is doing now comes through the handler,
- * from the event loop.
+ * Watches one unit, loaded or not; each call needs its own units_unwatch(). What it is doing now comes
+ * through the handler.
  */
 int units_watch(Units *units, const char *unit);
 void units_unwatch(Units *units, const char *unit);
 
-/* The last known cgroup of a watched unit; 0 if it does not run, or nothing is known yet. */
-uint64_t units_get_cgroup(const Units *units, const char *unit, unsigned *ret_level);
+/* What is known of a unit that is watched or followed; NULL if nothing is yet. */
+const UnitInfo *units_get(const Units *units, const char *unit);
+
+/*
+ * Looks for units with sections for us, and from then on follows them. -EALREADY: it is doing so.
+ * The handler is called when it is done, unless this fails.
+ */
+int units_refresh(Units *units);
+
+/* Calls f for each unit that is followed, by systemd's name, until one does not return 0. */
+int units_for_each(Units *units, int (*f)(const UnitInfo *info, void *userdata), void *userdata);
+
+/* Could this file of a unit have sections for us? */
+bool units_file_has_sections(Units *units, const char *path);
 
 /* "foo@.service" */
 bool unit_name_is_template(const char *name);

@@ -34,7 +34,7 @@ static void start_buses(Fixture *fixture) {
         assert_true(sd_bus_start(fixture->client) >= 0);
 
         assert_ok(bus_new(fixture->manager, server, &fixture->manager->bus));
-        assert_true(bus_start(fixture->manager->bus, fixture->manager->event, false) >= 0);
+        assert_true(bus_start(fixture->manager->bus, fixture->manager->event) >= 0);
 }
 
 int fixture_setup(void **state) {

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Where the configuration comes from: our own files, and those of the units that have sections for
+ * us. A reload asks systemd about these first, and builds and applies the whole when all is known. A
+ * unit that appears or changes in between brings its own bindings, and touches no others.
+ *
+ * The daemon is ready when the first load is done: units that are ordered after it find their
+ * bindings set up.
+ */
+
+#include <systemd/sd-daemon.h>
+
+#include "log.h"
+#include "manager.h"
+
+/* The sections in a unit's files, on top of config. */
+static int load_unit(Manager *m, Config *config, const UnitInfo *info) {
+        for (char **path = info->files; path && *path; path++) {
+                int r;
+
+                if (!units_file_has_sections(m->units, *path))
+                        continue;
+                r = config_load_unit(config, info->name, *path);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+typedef struct Load {
+        Manager *manager;
+        Config *config;
+} Load;
+
+static int load_one(const UnitInfo *info, void *userdata) {
+        Load *load = userdata;
+
+        return load_unit(load->manager, load->config, info);
+}
+
+static int load_config(Manager *m, Config **ret) {
+        _cleanup_(config_freep) Config *config = NULL;
+        int r;
+
+        r = config_load(m->directories, &config);
+        if (r < 0)
+                return r;
+        if (m->units) {
+                r = units_for_each(m->units, load_one, &(Load){ .manager = m, .config = config });
+                if (r < 0)
+                        return r;
+        }
+        config_apply_overrides(config);
+        *ret = TAKE_PTR(config);
+        return 0;
+}
+
+static void get_ready(Manager *m) {
+        int r;
+
+        m->is_ready = true;
+        if (!m->units)
+                return;
+        r = bus_request_name(m->bus);
+        if (r < 0) {
+                log_error_errno(r, "Failed to take the name org.tlob1 on the bus: %m");
+                (void) sd_event_exit(m->event, r);
+                return;
+        }
+        (void) sd_notify(false, "READY=1");
+}
+
+/* All that is needed is known. */
+static int finish_reload(Manager *m) {
+        Config *config;
+        int r;
+
+        m->reloading = false;
+        r = load_config(m, &config);
+        if (r >= 0 && m->violations.size == 0)
+                r = violation_log_init(&m->violations, config->violations_max);
+        if (r >= 0) {
+                manager_apply_config(m, config);
+                log_info("%zu bindings are configured.", m->config->bindings.n);
+        } else
+                log_error_errno(r, "Failed to read the configuration: %m");
+
+        bus_emit_reloading(m->bus, false);
+        bus_on_reloaded(m->bus);
+        if (!m->is_ready)
+                get_ready(m);
+        return r;
+}
+
+int manager_reload(Manager *m) {
+        int r;
+
+        if (m->reloading) {
+                m->reload_again = true;
+                return 1;
+        }
+
+        m->reloading = true;
+        bus_emit_reloading(m->bus, true);
+        r = m->units ? units_refresh(m->units) : -EHOSTUNREACH;
+        if (r >= 0)
+                return 1;
+        return finish_reload(m);
+}
+
+static void on_refreshed(int error, void *userdata) {
+        Manager *m = userdata;
+
+        if (error < 0)
+                log_full_errno(error == -EHOSTUNREACH ? LOG_DEBUG : LOG_WARNING, error,
+                               "Failed to ask systemd about its units, ignoring: %m");
+        (void) finish_reload(m);
+        if (m->reload_again) {
+                m->reload_again = false;
+                (void) manager_reload(m);
+        }
+}
+
+static void on_reloaded(void *userdata) {
+        (void) manager_reload(userdata);
+}
+
+static void on_state(const char *unit, const UnitInfo *info, void *userdata) {
+        Manager *m = userdata;
+
+        for (size_t i = 0; i < m->config->bindings.n; i++) {
+                Binding *binding = m->config->bindings.items[i];
+
+                if (streq_empty(binding->unit, unit))
+                        manager_settle_binding(m, binding);
+        }
+}
+
+static void on_files(const char *unit, const UnitInfo *info, void *userdata) {
+        _cleanup_(config_freep) Config *config = NULL;
+        Manager *m = userdata;
+        int r;
+
+        /* It is about to be read with all others. */
+        if (m->reloading)
+                return;
+        r = config_new(&config);
+        if (r >= 0 && info)
+                r = load_unit(m, config, info);
+        if (r < 0)
+                log_error_errno(r, "Failed to read the files of '%s': %m", unit);
+        else
+                manager_apply_unit(m, unit, config);
+}
+
+const UnitsHandlers manager_units_handlers = {
+        .state = on_state,
+        .files = on_files,
+        .reloaded = on_reloaded,
+        .refreshed = on_refreshed,
+};
