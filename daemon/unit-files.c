@@ -283,8 +283,8 @@ int unit_files_begin(UnitFiles *files, const char *const *directories) {
 
         while (directories[n])
                 n++;
-        files->directories = calloc(n, sizeof(*files->directories));
-        if (n > 0 && !files->directories)
+        files->directories = calloc(n + 1, sizeof(*files->directories));
+        if (!files->directories)
                 return -ENOMEM;
         for (; files->n_directories < n; files->n_directories++) {
                 files->directories[files->n_directories] =

@@ -64,8 +64,9 @@ void refresh_answered(Units *units) {
         finish(units, units->error);
 }
 
-/* The rest of the row is not looked at. */
-#define LISTED_TYPES "ssssssouso"
+/* A unit in systemd's list: its name, and the rest, which is not looked at. */
+#define LISTED_REST  "sssssouso"
+#define LISTED_TYPES "s" LISTED_REST
 
 static int follow_listed(Units *units, sd_bus_message *m) {
         int r;
@@ -78,7 +79,7 @@ static int follow_listed(Units *units, sd_bus_message *m) {
 
                 r = sd_bus_message_read(m, "s", &name);
                 if (r >= 0)
-                        r = sd_bus_message_skip(m, LISTED_TYPES + 1);
+                        r = sd_bus_message_skip(m, LISTED_REST);
                 if (r >= 0)
                         r = sd_bus_message_exit_container(m);
                 if (r >= 0 && unit_files_match(units->files, name))
