@@ -209,7 +209,8 @@ static int bpf_backend_set_up(BpfBackend *b, const BackendConfig *config) {
         if (r < 0)
                 return r;
         r = unit_table_init(&b->units, config->bindings_max + 1, bpf_map__fd(bpf->maps.units),
-                            bpf_map__fd(bpf->maps.units_by_cgroup), &bpf->bss->unit_levels);
+                            bpf_map__fd(bpf->maps.units_by_cgroup),
+                            bpf_map__fd(bpf->maps.units_by_path), &bpf->bss->unit_levels);
         if (r < 0)
                 return r;
         r = bpf_memory_map(bpf_map__fd(bpf->maps.bindings), b->n_entries, sizeof(*b->bindings),
@@ -402,7 +403,9 @@ static int entry_confine(BpfBackend *b, Entry *entry, const Binding *binding) {
 
         if (!binding->unit && !binding->cgroup_id)
                 return 0;
-        r = unit_table_join(&b->units, binding->unit, &entry->user.unit);
+        /* Names can be aliases, the place of the cgroup is one. */
+        r = unit_table_join(&b->units, binding->cgroup_path ?: binding->unit, binding->cgroup_path,
+                            &entry->user.unit);
         if (r < 0)
                 return r;
         return entry_set_cgroup(b, entry, binding->cgroup_id, binding->cgroup_level);

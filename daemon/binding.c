@@ -11,6 +11,7 @@
 #include "binding.h"
 
 #include <ctype.h>
+#include <sys/stat.h>
 #include <syslog.h>
 
 #include "library.h"
@@ -45,6 +46,7 @@ Binding *binding_free(Binding *binding) {
                 return NULL;
 
         free(binding->state_reason);
+        free(binding->cgroup_path);
         elf_site_done(&binding->stop_site);
         elf_site_done(&binding->start_site);
         histogram_free(binding->past_lengths);
@@ -273,6 +275,7 @@ int binding_resolve(Binding *binding, ElfFile **ret_elf, char **ret_error) {
         _cleanup_(elf_site_done) ElfSite start = {}, stop = {};
         _cleanup_free_ char *path = NULL, *build_id = NULL;
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        struct stat st;
         int r;
 
         r = binding_check(binding, ret_error);
@@ -291,6 +294,11 @@ int binding_resolve(Binding *binding, ElfFile **ret_elf, char **ret_error) {
         if (r < 0)
                 return r;
 
+        if (fstat(elf_file_fd(elf), &st) < 0)
+                return -errno;
+
+        binding->device = st.st_dev;
+        binding->inode = st.st_ino;
         free(binding->path);
         binding->path = TAKE_PTR(path);
         free(binding->build_id);
@@ -302,6 +310,13 @@ int binding_resolve(Binding *binding, ElfFile **ret_elf, char **ret_error) {
         start = stop = (ElfSite){};
         *ret_elf = TAKE_PTR(elf);
         return 0;
+}
+
+bool binding_file_is_current(const Binding *binding) {
+        struct stat st;
+
+        return binding->path && stat(binding->path, &st) >= 0 && st.st_dev == binding->device &&
+               st.st_ino == binding->inode;
 }
 
 int binding_set_state(Binding *binding, BindingState state, const char *reason) {
@@ -387,6 +402,9 @@ void binding_adopt(Binding *binding, Binding *from) {
         from->stop_site = (ElfSite){};
         binding->cgroup_id = from->cgroup_id;
         binding->cgroup_level = from->cgroup_level;
+        binding->cgroup_path = TAKE_PTR(from->cgroup_path);
+        binding->device = from->device;
+        binding->inode = from->inode;
         binding->state = from->state;
         binding->state_reason = TAKE_PTR(from->state_reason);
         binding->backend = TAKE_PTR(from->backend);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "cleanup.h"
 #include "elf-file.h"
@@ -24,8 +25,8 @@
 #define BUDGET_NONE   UINT64_MAX
 
 typedef enum BindingState {
-        BINDING_ACTIVE,   /* its probes are set */
-        BINDING_WAITING,  /* its unit does not run */
+        BINDING_ACTIVE,   /* it measures */
+        BINDING_WAITING,  /* its unit does not run; its probes are set if they can be */
         BINDING_DISABLED, /* Enabled=no */
         BINDING_FAILED,   /* see state_reason */
 } BindingState;
@@ -73,13 +74,16 @@ typedef struct Binding {
         char *path; /* of the executable or library */
         char *build_id;
         ElfSite start_site;
-        ElfSite stop_site;  /* unused when the stop is the return */
-        uint64_t cgroup_id; /* of the unit; 0: confined to none */
+        ElfSite stop_site; /* unused when the stop is the return */
+        dev_t device;      /* with inode: the file as it was */
+        ino_t inode;
+        uint64_t cgroup_id; /* of the unit; 0: confined to none, or it does not run */
         unsigned cgroup_level;
+        char *cgroup_path; /* where the unit's cgroup is or will be; NULL: not known */
 
         BindingState state;
         char *state_reason;      /* a sentence, NULL if there is nothing to say */
-        struct Backend *backend; /* not owned; NULL unless active */
+        struct Backend *backend; /* not owned; NULL unless its probes are set */
         uint32_t backend_index;  /* the back end's own handle, valid with backend */
         Statistics past;         /* from when its probes were set before */
         Histogram *past_lengths; /* the same; owned; NULL: there were no windows */
@@ -155,6 +159,9 @@ bool binding_takes_program(const Binding *binding);
  * *ret_elf is the opened file, to set the probes with.
  */
 int binding_resolve(Binding *binding, ElfFile **ret_elf, char **ret_error);
+
+/* Is the file that it was resolved in still the one of that path? */
+bool binding_file_is_current(const Binding *binding);
 
 /* Takes on a new state; reason is copied, NULL for none. */
 int binding_set_state(Binding *binding, BindingState state, const char *reason);

@@ -52,6 +52,7 @@ static int set_sizes(struct tlob_bpf *bpf, const BackendConfig *config) {
                 { bpf->maps.stop_scopes, config->bindings_max },
                 { bpf->maps.units, config->bindings_max + 1 },
                 { bpf->maps.units_by_cgroup, config->bindings_max + 1 },
+                { bpf->maps.units_by_path, config->bindings_max + 1 },
                 { bpf->maps.bindings, config->bindings_max },
                 { bpf->maps.statistics, config->bindings_max },
                 { bpf->maps.maxima, config->bindings_max },
@@ -185,6 +186,8 @@ static int find_root_level(BpfPrograms *programs) {
         if (r < 0)
                 return r;
         programs->root_level = root.found ? root.level : 0;
+        programs->bpf->bss->unit_root_level = programs->root_level;
+        programs->bpf->bss->unit_root_id = root_id;
         return 0;
 }
 

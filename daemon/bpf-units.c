@@ -4,11 +4,17 @@
  * Two views of the same: by index, where a program that has a binding looks for its cgroup, and by
  * cgroup, where a program that has a task looks for its units. The second is needed only for sites
  * with many bindings, and may lag behind the first.
+ *
+ * A unit whose path is known gets its cgroup from a program, at its birth (unit.bpf.h). What systemd
+ * tells comes later, and may be older: so a cgroup is never taken from such a unit, as nobody can be
+ * in one that is gone, and of two the one with the larger id is newer, because the kernel counts them
+ * up.
  */
 
 #include "bpf-units.h"
 
 #include <bpf/bpf.h>
+#include <stdbool.h>
 
 #include "bpf-memory.h"
 #include "cleanup.h"
@@ -16,15 +22,28 @@
 #define LEVELS_MAX 32 /* bits of unit_levels */
 
 typedef struct UnitUse {
-        char *name; /* NULL: none */
+        char *name;                  /* NULL: none */
+        struct tlob_unit_path *path; /* NULL: not known */
         unsigned n_users;
 } UnitUse;
 
-int unit_table_init(UnitTable *table, size_t n, int units_fd, int by_cgroup_fd, uint32_t *levels) {
+static void unit_use_done(UnitUse *use) {
+        free(use->path);
+        free(use->name);
+        *use = (UnitUse){};
+}
+
+int unit_table_init(UnitTable *table, size_t n, int units_fd, int by_cgroup_fd, int by_path_fd,
+                    uint32_t *levels) {
         void *memory;
         int r;
 
-        *table = (UnitTable){ .n = n, .by_cgroup_fd = by_cgroup_fd, .levels = levels };
+        *table = (UnitTable){
+                .n = n,
+                .by_cgroup_fd = by_cgroup_fd,
+                .by_path_fd = by_path_fd,
+                .levels = levels,
+        };
         table->items = calloc(n, sizeof(*table->items));
         if (!table->items)
                 return -ENOMEM;
@@ -37,7 +56,7 @@ int unit_table_init(UnitTable *table, size_t n, int units_fd, int by_cgroup_fd, 
 
 void unit_table_done(UnitTable *table) {
         for (size_t i = 0; table->items && i < table->n; i++)
-                free(table->items[i].name);
+                unit_use_done(&table->items[i]);
         free(table->items);
         bpf_memory_unmap(table->memory, table->n, sizeof(*table->memory));
         *table = (UnitTable){};
@@ -58,9 +77,23 @@ static uint32_t find(const UnitTable *table, const char *name) {
         return unused;
 }
 
-int unit_table_join(UnitTable *table, const char *name, uint32_t *ret_unit) {
+/* A path that is too long is left to systemd's signals. */
+static int set_path(UnitTable *table, uint32_t unit, const char *path) {
+        UnitUse *use = &table->items[unit];
+
+        if (!path || use->path || strlen(path) >= TLOB_UNIT_PATH_MAX)
+                return 0;
+        use->path = calloc(1, sizeof(*use->path));
+        if (!use->path)
+                return -ENOMEM;
+        strcpy(use->path->path, path);
+        return bpf_map_update_elem(table->by_path_fd, use->path, &unit, BPF_ANY) < 0 ? -errno : 0;
+}
+
+int unit_table_join(UnitTable *table, const char *name, const char *path, uint32_t *ret_unit) {
         uint32_t unit = find(table, name);
         UnitUse *use = &table->items[unit];
+        int r;
 
         if (unit == TLOB_UNIT_NONE)
                 return -ENOSPC;
@@ -70,8 +103,21 @@ int unit_table_join(UnitTable *table, const char *name, uint32_t *ret_unit) {
                         return -ENOMEM;
         }
         use->n_users++;
+        r = set_path(table, unit, path);
+        if (r < 0) {
+                unit_table_leave(table, unit);
+                return r;
+        }
         *ret_unit = unit;
         return 0;
+}
+
+static void forget_cgroup(UnitTable *table, uint32_t unit) {
+        struct tlob_unit *u = &table->memory[unit];
+        uint64_t before = __atomic_exchange_n(&u->cgroup_id, 0, __ATOMIC_SEQ_CST);
+
+        if (before)
+                (void) bpf_map_delete_elem(table->by_cgroup_fd, &before);
 }
 
 void unit_table_leave(UnitTable *table, uint32_t unit) {
@@ -79,30 +125,42 @@ void unit_table_leave(UnitTable *table, uint32_t unit) {
 
         if (unit == TLOB_UNIT_NONE || --use->n_users > 0)
                 return;
-        (void) unit_table_set_cgroup(table, unit, 0, 0);
-        free(use->name);
-        *use = (UnitUse){};
+        if (use->path)
+                (void) bpf_map_delete_elem(table->by_path_fd, use->path);
+        forget_cgroup(table, unit);
+        unit_use_done(use);
+}
+
+/* Is what systemd told no news for a unit whose births are seen? */
+static bool is_old(const UnitTable *table, uint32_t unit, uint64_t known, uint64_t told) {
+        return known == told || (table->items[unit].path && told < known);
 }
 
 int unit_table_set_cgroup(UnitTable *table, uint32_t unit, uint64_t cgroup_id, uint32_t level) {
         struct tlob_unit *u = &table->memory[unit];
-        uint64_t before = u->cgroup_id;
+        uint64_t before = __atomic_load_n(&u->cgroup_id, __ATOMIC_ACQUIRE);
 
-        if (unit == TLOB_UNIT_NONE || before == cgroup_id)
+        if (unit == TLOB_UNIT_NONE || is_old(table, unit, before, cgroup_id))
                 return 0;
         if (level >= LEVELS_MAX)
                 return -E2BIG;
-
-        __atomic_store_n(&u->cgroup_id, 0, __ATOMIC_RELEASE);
-        if (before)
-                (void) bpf_map_delete_elem(table->by_cgroup_fd, &before);
-        if (!cgroup_id)
+        if (!cgroup_id) {
+                forget_cgroup(table, unit);
                 return 0;
+        }
 
         if (bpf_map_update_elem(table->by_cgroup_fd, &cgroup_id, &unit, BPF_ANY) < 0)
                 return -errno;
         __atomic_fetch_or(table->levels, UINT32_C(1) << level, __ATOMIC_RELAXED);
+        if (!table->items[unit].path)
+                __atomic_store_n(&u->cgroup_id, 0, __ATOMIC_RELEASE);
         __atomic_store_n(&u->level, level, __ATOMIC_RELAXED);
-        __atomic_store_n(&u->cgroup_id, cgroup_id, __ATOMIC_RELEASE);
+        /* The next one can be born meanwhile. */
+        while (!__atomic_compare_exchange_n(&u->cgroup_id, &before, cgroup_id, false,
+                                            __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+                if (is_old(table, unit, before, cgroup_id))
+                        return 0;
+        if (before)
+                (void) bpf_map_delete_elem(table->by_cgroup_fd, &before);
         return 0;
 }

@@ -18,21 +18,28 @@ typedef struct UnitTable {
         struct UnitUse *items;    /* an index here is an index there */
         size_t n;
         int by_cgroup_fd;
+        int by_path_fd;
         uint32_t *levels; /* in the programs' memory */
 } UnitTable;
 
 /* n: as many units as the maps have room for, TLOB_UNIT_NONE among them. */
-int unit_table_init(UnitTable *table, size_t n, int units_fd, int by_cgroup_fd, uint32_t *levels);
+int unit_table_init(UnitTable *table, size_t n, int units_fd, int by_cgroup_fd, int by_path_fd,
+                    uint32_t *levels);
 void unit_table_done(UnitTable *table);
 
 /*
  * One more binding of the unit of that name. NULL: a confinement that has no name, and is nobody
- * else's. Returns 0, -ENOSPC or -ENOMEM.
+ * else's. path is where its cgroup is or will be, below the root that we see; NULL if that is not
+ * known. Returns 0, -ENOSPC or -ENOMEM.
  */
-int unit_table_join(UnitTable *table, const char *name, uint32_t *ret_unit);
+int unit_table_join(UnitTable *table, const char *name, const char *path, uint32_t *ret_unit);
 void unit_table_leave(UnitTable *table, uint32_t unit);
 
-/* Where it runs from now on. 0: nowhere. Returns 0 or a negative errno. */
+/*
+ * Where it runs from now on. 0: nowhere. What a unit with a path does, the programs know before we
+ * do: of it only a cgroup that was made later than the one they know is news. Returns 0 or a negative
+ * errno.
+ */
 int unit_table_set_cgroup(UnitTable *table, uint32_t unit, uint64_t cgroup_id, uint32_t level);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdbool.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
@@ -133,4 +134,75 @@ int cgroup_path_get_unit(const char *path, char **ret_unit) {
                 *ret_unit = unit;
                 return 0;
         }
+}
+
+/* As systemd's cg_needs_escape(): names that the kernel could have for files of its own. */
+static bool needs_escape(const char *name, size_t n) {
+        static const char *const files[] = { "notify_on_release", "release_agent", "tasks" };
+        static const char *const prefixes[] = {
+                "cgroup",
+                "cpu",
+                "cpuacct",
+                "cpuset",
+                "io",
+                "blkio",
+                "memory",
+                "devices",
+                "pids",
+                "bpf-firewall",
+                "bpf-devices",
+                "bpf-foreign",
+                "bpf-socket-bind",
+                "bpf-restrict-network-interfaces",
+        };
+
+        if (name[0] == '_' || name[0] == '.')
+                return true;
+        for (size_t i = 0; i < ELEMENTSOF(files); i++)
+                if (strlen(files[i]) == n && strncmp(files[i], name, n) == 0)
+                        return true;
+        for (size_t i = 0; i < ELEMENTSOF(prefixes); i++) {
+                size_t m = strlen(prefixes[i]);
+
+                if (n > m && name[m] == '.' && strncmp(prefixes[i], name, m) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static void print_component(FILE *f, const char *name, size_t n, const char *suffix) {
+        (void) fprintf(f, "/%s%.*s%s", needs_escape(name, n) ? "_" : "", (int) n, name, suffix);
+}
+
+/* "a-b.slice" is in "a.slice", which is in the slice of all. */
+static void print_slice(FILE *f, const char *slice) {
+        size_t n = strlen(slice) - strlen(".slice");
+
+        if (streq(slice, "-.slice"))
+                return;
+        for (size_t i = 1; i < n; i++)
+                if (slice[i] == '-')
+                        print_component(f, slice, i, ".slice");
+        print_component(f, slice, strlen(slice), "");
+}
+
+int cgroup_path_of_unit(const char *slice, const char *unit, char **ret_path) {
+        _cleanup_free_ char *path = NULL;
+        size_t size;
+        FILE *f;
+
+        f = open_memstream(&path, &size);
+        if (!f)
+                return -ENOMEM;
+        if (!slice)
+                print_slice(f, unit);
+        else {
+                if (has_suffix(slice, strlen(slice), ".slice"))
+                        print_slice(f, slice);
+                print_component(f, unit, strlen(unit), "");
+        }
+        if (fclose(f) != 0)
+                return -ENOMEM;
+        *ret_path = TAKE_PTR(path);
+        return 0;
 }

@@ -26,4 +26,10 @@ int cgroup_id_get_path(int root_fd, uint64_t id, char **ret_path);
  */
 int cgroup_path_get_unit(const char *path, char **ret_unit);
 
+/*
+ * Where systemd puts the cgroup of a unit that is in that slice (NULL for a slice, whose name says it),
+ * below its own root. Returns 0 or -ENOMEM.
+ */
+int cgroup_path_of_unit(const char *slice, const char *unit, char **ret_path);
+
 #endif

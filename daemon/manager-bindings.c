@@ -92,6 +92,8 @@ static const UnitInfo *unit_of(const Manager *m, const Binding *binding) {
 static int confine(Manager *m, Binding *binding, char **ret_error) {
         const UnitInfo *info = unit_of(m, binding);
 
+        int r;
+
         binding->cgroup_id = 0;
         if (!binding->unit)
                 return 1;
@@ -101,6 +103,9 @@ static int confine(Manager *m, Binding *binding, char **ret_error) {
                         -EOPNOTSUPP, ret_error,
                         "Unit=%s is a template; name an instance of it, as in foo@bar.service",
                         binding->unit);
+        r = free_and_strdup(&binding->cgroup_path, info ? info->cgroup_path : NULL);
+        if (r < 0)
+                return r;
         if (!info || !info->cgroup_id)
                 return 0;
         binding->cgroup_id = info->cgroup_id;
@@ -174,6 +179,7 @@ static int wait_for_unit(Manager *m, Binding *binding, bool is_resolved) {
         return 0;
 }
 
+/* The probes of a unit that does not run are set all the same: they are there when it starts. */
 static int settle(Manager *m, Binding *binding, char **ret_error) {
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         bool runs;
@@ -182,14 +188,45 @@ static int settle(Manager *m, Binding *binding, char **ret_error) {
         r = prepare(m, binding, &elf, &runs, ret_error);
         if (r < 0)
                 return r;
-        if (!runs || !elf)
-                return wait_for_unit(m, binding, elf != NULL);
+        if (!elf)
+                return wait_for_unit(m, binding, false);
 
         r = attach(m, binding, elf, ret_error);
-        if (r < 0)
+        if (r < 0 && (runs || r != -ENOSPC))
                 return r;
+        if (!runs)
+                return wait_for_unit(m, binding, true);
         set_state(m, binding, BINDING_ACTIVE, NULL);
         return 0;
+}
+
+/* Are its probes where they belong, whatever its unit does? */
+static bool probes_fit(const Manager *m, const Binding *binding) {
+        const UnitInfo *info = unit_of(m, binding);
+
+        return binding->backend && info && streq_empty(binding->program, info->program) &&
+               streq_empty(binding->cgroup_path, info->cgroup_path) &&
+               binding_file_is_current(binding);
+}
+
+void manager_follow_unit(Manager *m, Binding *binding) {
+        _cleanup_free_ char *error = NULL;
+        int runs, r;
+
+        if (!probes_fit(m, binding)) {
+                manager_settle_binding(m, binding);
+                return;
+        }
+        runs = confine(m, binding, &error);
+        r = runs < 0 ? runs
+                     : binding->backend->ops->set_cgroup(binding->backend, binding->backend_index,
+                                                         binding->cgroup_id, binding->cgroup_level);
+        if (r >= 0 && !runs)
+                r = wait_for_unit(m, binding, true);
+        if (r < 0)
+                manager_settle_binding(m, binding);
+        else if (runs)
+                set_state(m, binding, BINDING_ACTIVE, NULL);
 }
 
 void manager_settle_binding(Manager *m, Binding *binding) {
@@ -289,7 +326,9 @@ static void put_in_place(Manager *m, Binding *old, Binding *new) {
                 return;
         }
         hand_over(m, old, new);
-        if (new->state == BINDING_FAILED || new->error)
+        /* A program that was installed anew is found now, before its unit starts. */
+        if (new->state == BINDING_FAILED || new->error ||
+            (new->state == BINDING_WAITING && !probes_fit(m, new)))
                 manager_settle_binding(m, new);
         bus_emit_binding_changed(m->bus, new);
 }

@@ -133,7 +133,7 @@ static void on_state(const char *unit, const UnitInfo *info, void *userdata) {
                 Binding *binding = m->config->bindings.items[i];
 
                 if (streq_empty(binding->unit, unit))
-                        manager_settle_binding(m, binding);
+                        manager_follow_unit(m, binding);
         }
 }
 

@@ -138,7 +138,10 @@ int manager_get_totals(Manager *manager, ManagerTotals *ret);
 /* Brings a binding into the state that configuration and unit ask for. Never fails: see its state. */
 void manager_settle_binding(Manager *manager, Binding *binding);
 
-/* Takes the probes of an active binding away. */
+/* The same when only its unit has changed: probes that are where they belong stay. */
+void manager_follow_unit(Manager *manager, Binding *binding);
+
+/* Takes the probes of a binding away, if it has any. */
 void manager_detach_binding(Manager *manager, Binding *binding);
 
 /* All reports that are there, through manager_on_report(). */

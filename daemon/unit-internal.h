@@ -16,7 +16,7 @@
 #define SYSTEMD_UNIT      "org.freedesktop.systemd1.Unit"
 #define BUS_PROPERTIES    "org.freedesktop.DBus.Properties"
 
-#define UNIT_QUESTIONS_MAX 3
+#define UNIT_QUESTIONS_MAX 4
 
 typedef struct Unit Unit;
 

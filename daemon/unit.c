@@ -33,10 +33,11 @@ static const struct {
         const char *suffix;
         const char *interface;
         bool has_exec;
+        bool has_slice; /* that its own name does not tell */
 } unit_types[] = {
-        { ".service", "org.freedesktop.systemd1.Service", true },
-        { ".scope", "org.freedesktop.systemd1.Scope", false },
-        { ".slice", "org.freedesktop.systemd1.Slice", false },
+        { ".service", "org.freedesktop.systemd1.Service", true, true },
+        { ".scope", "org.freedesktop.systemd1.Scope", false, true },
+        { ".slice", "org.freedesktop.systemd1.Slice", false, false },
 };
 
 static size_t unit_type(const char *name) {
@@ -62,6 +63,7 @@ static void free_strings(char **strings) {
 }
 
 void unit_info_done(UnitInfo *info) {
+        free(info->cgroup_path);
         free(info->program);
         free_strings(info->files);
         free(info->name);
@@ -118,9 +120,10 @@ static bool is_alias(const Unit *unit) {
 static void tell(Unit *unit, const UnitInfo *before) {
         const UnitInfo *now = &unit->info;
         bool other_program = !streq_empty(before->program, now->program);
+        bool elsewhere = !streq_empty(before->cgroup_path, now->cgroup_path);
         Units *units = unit->units;
 
-        if (!before->name || before->cgroup_id != now->cgroup_id || other_program ||
+        if (!before->name || before->cgroup_id != now->cgroup_id || other_program || elsewhere ||
             before->is_loaded != now->is_loaded)
                 units->handlers->state(unit->name, now, units->userdata);
         if (unit->followed && !is_alias(unit) &&
@@ -416,6 +419,28 @@ static int on_exec(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return 0;
 }
 
+/* A slice says by its name where it is; everything else by the slice that it is in. */
+static int read_slice(sd_bus_message *m, UnitInfo *info, const char *unit) {
+        const char *slice;
+        int r;
+
+        r = sd_bus_message_read(m, "v", "s", &slice);
+        if (r < 0)
+                return r;
+        /* An alias has no cgroup of its own. */
+        return cgroup_path_of_unit(unit_types[unit_type(unit)].has_slice ? slice : NULL,
+                                   info->name ?: unit, &info->cgroup_path);
+}
+
+static int on_slice(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Unit *unit = userdata;
+        int r = sd_bus_message_is_method_error(m, NULL) ? -sd_bus_message_get_errno(m)
+                                                        : read_slice(m, &unit->next, unit->name);
+
+        unit_take_answer(unit, 3, r);
+        return 0;
+}
+
 static int ask_property(Unit *unit, size_t question, const char *interface, const char *property,
                         sd_bus_message_handler_t handler) {
         int r;
@@ -460,6 +485,8 @@ int unit_ask(Unit *unit) {
         r = ask_property(unit, 0, SYSTEMD_UNIT, NULL, on_unit);
         if (r >= 0)
                 r = ask_property(unit, 1, unit_types[type].interface, "ControlGroup", on_cgroup);
+        if (r >= 0)
+                r = ask_property(unit, 3, unit_types[type].interface, "Slice", on_slice);
         if (r >= 0 && unit_types[type].has_exec)
                 r = ask_property(unit, 2, unit_types[type].interface, "ExecStart", on_exec);
         if (unit->n_questions > 0)

@@ -22,12 +22,13 @@ typedef struct UnitInfo {
         char *program; /* of its ExecStart=, an absolute path; NULL if there is not just one */
         bool is_loaded;     /* false: masked, not found, or with mistakes */
         bool has_exec;      /* it has ExecStart= at all */
+        char *cgroup_path;  /* where its cgroup is or will be; NULL: not known */
         uint64_t cgroup_id; /* 0: it does not run */
         unsigned cgroup_level;
 } UnitInfo;
 
 typedef struct UnitsHandlers {
-        /* A unit that is watched or followed is known now, runs, stops, or has another program. */
+        /* A unit that is watched or followed is known now, runs, stops, or would elsewhere or as another program. */
         void (*state)(const char *unit, const UnitInfo *info, void *userdata);
 
         /* A unit that is followed has other files or another program; NULL: it is not followed any more. */

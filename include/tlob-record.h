@@ -128,6 +128,13 @@ struct tlob_unit {
         __u32 reserved;
 };
 
+/* Where the cgroup of a unit is, below the root that the daemon sees; filled up with zeros. */
+#define TLOB_UNIT_PATH_MAX 256
+
+struct tlob_unit_path {
+        char path[TLOB_UNIT_PATH_MAX];
+};
+
 /* What has no room at its site: (site, unit) gives a list of bindings. */
 struct tlob_scope_key {
         __u32 site;

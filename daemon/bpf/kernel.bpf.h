@@ -38,8 +38,19 @@ struct kernfs_node {
 	__u64 id;
 };
 
+struct cgroup_subsys_state {
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup_root {
+	int hierarchy_id;
+};
+
 struct cgroup {
+	struct cgroup_subsys_state self;
+	int level;
 	struct kernfs_node *kn;
+	struct cgroup_root *root;
 };
 
 struct css_set {

@@ -64,6 +64,14 @@ struct {
 	__type(value, __u32);
 } units_by_cgroup SEC(".maps");
 
+/* From where a cgroup will be made to the unit that it will be. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct tlob_unit_path);
+	__type(value, __u32);
+} units_by_path SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

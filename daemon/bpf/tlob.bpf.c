@@ -18,6 +18,7 @@
  * elapsed: the three totals advance by the same clock readings that make up elapsed.
  */
 #include "deadline.bpf.h"
+#include "unit.bpf.h"
 #include "site.bpf.h"
 
 #define CLOCK_MONOTONIC 1

@@ -52,10 +52,38 @@ static void test_templates(void **state) {
         assert_false(unit_name_is_template("foo@.bar.service"));
 }
 
+static void test_path_of_unit(void **state) {
+        static const struct {
+                const char *slice, *unit, *path;
+        } cases[] = {
+                { "system.slice", "nginx.service", "/system.slice/nginx.service" },
+                { "-.slice", "init.scope", "/init.scope" },
+                { "system-foo.slice", "foo@a.service",
+                  "/system.slice/system-foo.slice/foo@a.service" },
+                { "", "x.service", "/x.service" },
+                { "a-b-c.slice", "x.scope", "/a.slice/a-b.slice/a-b-c.slice/x.scope" },
+                { "system.slice", "_x.service", "/system.slice/__x.service" },
+                { "system.slice", "memory.service", "/system.slice/_memory.service" },
+                { "system.slice", "memory-x.service", "/system.slice/memory-x.service" },
+                { "cpu.slice", "cgroup.service", "/_cpu.slice/_cgroup.service" },
+                { "system.slice", "odd\\x2dname.service", "/system.slice/odd\\x2dname.service" },
+                { NULL, "system-getty.slice", "/system.slice/system-getty.slice" },
+                { NULL, "-.slice", "" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_free_ char *path = NULL;
+
+                assert_ok(cgroup_path_of_unit(cases[i].slice, cases[i].unit, &path));
+                assert_string_equal(path, cases[i].path);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_units_of_paths),
                 cmocka_unit_test(test_templates),
+                cmocka_unit_test(test_path_of_unit),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

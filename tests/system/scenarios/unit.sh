@@ -94,7 +94,7 @@ holds "and measures" "$(tlobctl show -j two)" '.[0].Windows == 1 and .[0].Unit =
 check "and is removed" tlobctl remove-binding two
 
 systemctl start short.service
-todo "a unit is measured from its first instruction" [ "$(tlobctl show -j short | jq '.[0].Windows')" = 1 ]
+equal "a unit is measured from its first instruction" "$(tlobctl show -j short | jq '.[0].Windows')" 1
 
 systemctl stop one.service two.service
 finish

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# Nothing is missed at the start: a program that runs over its budget in its first millisecond is
+# measured each time, however often it is started, by whomever.
+
+. "${BASH_SOURCE[0]%/*}/assert.sh"
+
+N=${N:-200}
+etc=/etc/systemd/system
+
+section=(
+        '[X-Tlob nap]' 'Executable=libc.so.6' 'Function=clock_nanosleep' 'BudgetSec=200us'
+)
+
+# books NAME: windows and violations.
+books() {
+        tlobctl show -j "$1" | jq -c '.[0] | [.Windows, .Violations]'
+}
+
+drop_in() {
+        mkdir -p "$etc/$1.d"
+        printf '%s\n' "${section[@]}" >"$etc/$1.d/tlob.conf"
+}
+
+printf '[Service]\nType=oneshot\nExecStart=/usr/bin/sleep 0.001\nStartLimitBurst=0\n[Unit]\nStartLimitIntervalSec=0\n' >"$etc/quick.service"
+drop_in quick.service
+printf '[Service]\nType=oneshot\nExecStart=/usr/bin/sleep 0.001\n[Unit]\nStartLimitIntervalSec=0\n' >"$etc/quick@.service"
+drop_in quick@known.service
+printf '[Service]\nType=oneshot\nSlice=deep-er.slice\nExecStart=/usr/bin/sleep 0.001\n[Unit]\nStartLimitIntervalSec=0\n' >"$etc/memory.service"
+drop_in memory.service
+printf '[Service]\nExecStart=/usr/bin/sleep 0.001\nRestart=always\nRestartSec=0\n[Unit]\nStartLimitIntervalSec=0\n' >"$etc/again.service"
+drop_in again.service
+systemctl daemon-reload
+start_fresh
+
+begin=$EPOCHREALTIME
+for ((i = 0; i < N; i++)); do
+        systemctl start quick.service || break
+done
+echo "# $N starts in $(jq -n "$EPOCHREALTIME - $begin") s"
+equal "$N starts, $N windows, $N violations" "$(books quick.service/nap)" "[$N,$N]"
+holds "and the books balance" "$(tlobctl show -j quick.service/nap | jq '.[0].Counters')" \
+        '.starts == .violated and .open == 0'
+
+systemctl start quick@known.service
+equal "the first start of an instance, in a slice that is made for it" "$(books quick@known.service/nap)" '[1,1]'
+systemctl start memory.service
+equal "the first start in a slice of its own, with a name that systemd escapes" "$(books memory.service/nap)" '[1,1]'
+
+systemctl start --no-block again.service
+until_true sh -c '[ "$(systemctl show -P NRestarts again.service)" -ge 20 ]'
+restarts=$(systemctl show -P NRestarts again.service)
+systemctl stop again.service
+windows=$(tlobctl show -j again.service/nap | jq '.[0].Windows')
+check "it is measured each time that systemd starts it again ($windows of $restarts and 1)" \
+        [ "$windows" -ge "$restarts" ]
+
+# While tlobd does not listen, the kernel goes on.
+pid=$(systemctl show -P MainPID tlobd)
+kill -STOP "$pid"
+systemctl start quick.service
+systemctl start quick.service
+kill -CONT "$pid"
+equal "also when tlobd does not come to know it in time" "$(books quick.service/nap)" "[$((N + 2)),$((N + 2))]"
+
+# A unit of the same name elsewhere in the tree is not it.
+if mkdir -p /sys/fs/cgroup/other.scope/system.slice/quick.service 2>/dev/null; then
+        before=$(books quick.service/nap)
+        sh -c 'echo $$ >/sys/fs/cgroup/other.scope/system.slice/quick.service/cgroup.procs; exec sleep 0.001'
+        equal "a cgroup of the same name below another one is not the unit's" "$(books quick.service/nap)" "$before"
+        pause 0.1
+        rmdir -p /sys/fs/cgroup/other.scope/system.slice/quick.service 2>/dev/null
+fi
+
+rm -r "$etc"/quick* "$etc"/memory.service* "$etc"/again.service*
+systemctl daemon-reload
+finish
