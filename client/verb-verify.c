@@ -5,17 +5,19 @@
  * binding comes from options, as for add-binding, or from files, which are read here (with the
  * daemon's own parser), so that a file can be tried before it is put into a directory that counts.
  *
+ * With --unit= alone the files are those of that unit, as systemd reads them.
+ *
  * Complaints about files go to standard error as "file:line: sentence", which editors understand.
  */
 
 #include <err.h>
 
-#include "config.h"
 #include "properties.h"
 #include "proxy.h"
 #include "sentence.h"
 #include "tlob-bus.h"
-#include "verbs.h"
+#include "unit-query.h"
+#include "verify.h"
 
 static const Field fields[] = {
         { "executable", "Executable", FIELD_TEXT },
@@ -29,13 +31,7 @@ static const Field fields[] = {
         {},
 };
 
-typedef struct Verification {
-        Client *client;
-        json_object *results; /* for --json= */
-        bool bad;
-} Verification;
-
-static void verification_done(Verification *verification) {
+void verification_done(Verification *verification) {
         json_object_put(verification->results);
 }
 
@@ -81,6 +77,8 @@ static int report_good(Verification *verification, const Binding *binding, json_
         Output *output = &verification->client->output;
         _cleanup_free_ char *title = NULL;
 
+        if (!verification->results)
+                return 0;
         if (output->json != JSON_OFF)
                 return json_append(verification->results, json_object_get(result));
 
@@ -99,7 +97,7 @@ static int report_bad(Verification *verification, const Binding *binding, const 
                 (void) fprintf(stderr, "%s\n", sentence);
         else
                 warnx("%s", sentence);
-        if (verification->client->output.json == JSON_OFF)
+        if (!verification->results || verification->client->output.json == JSON_OFF)
                 return 0;
 
         result = json_object_new_object();
@@ -148,6 +146,16 @@ static int verify_from_file(Verification *verification, const Binding *binding) 
         return 0;
 }
 
+int verify_config(Verification *verification, const Config *config) {
+        int r = 0;
+
+        for (size_t i = 0; i < config->n_messages; i++)
+                (void) fprintf(stderr, "%s\n", config->messages[i].text);
+        for (size_t i = 0; r >= 0 && i < config->bindings.n; i++)
+                r = verify_from_file(verification, config->bindings.items[i]);
+        return r;
+}
+
 static int verify_file(Verification *verification, const char *path) {
         _cleanup_(config_freep) Config *config = NULL;
         int r;
@@ -162,26 +170,49 @@ static int verify_file(Verification *verification, const char *path) {
                 return 0;
         }
 
-        for (size_t i = 0; i < config->n_messages; i++)
-                (void) fprintf(stderr, "%s\n", config->messages[i].text);
-        if (config->bindings.n == 0) {
+        r = verify_config(verification, config);
+        if (r >= 0 && config->bindings.n == 0) {
                 warnx("There is no binding in '%s'; write a section [Binding NAME]", path);
                 verification->bad = true;
         }
-        for (size_t i = 0; i < config->bindings.n; i++) {
-                r = verify_from_file(verification, config->bindings.items[i]);
-                if (r < 0)
-                        return r;
+        return r;
+}
+
+static int verify_unit(Verification *verification, const char *name) {
+        _cleanup_(unit_files_done) UnitFiles files = {};
+        _cleanup_(config_freep) Config *config = NULL;
+        int r;
+
+        r = unit_files_query(&verification->client->connection, name, &files);
+        if (r < 0)
+                return r;
+        r = config_new(&config);
+        for (char **path = files.paths; r >= 0 && *path; path++)
+                r = config_load_unit(config, files.id, *path);
+        if (r < 0)
+                return r;
+
+        r = verify_config(verification, config);
+        if (r >= 0 && config->bindings.n == 0) {
+                warnx("There is no section [%s NAME] in the files of %s; 'tlobctl edit %s' adds one",
+                      CONFIG_UNIT_SECTION, files.id, files.id);
+                verification->bad = true;
         }
-        return 0;
+        if (files.needs_reload)
+                warnx("The files of %s have changed; 'systemctl daemon-reload' makes them count",
+                      files.id);
+        return r;
 }
 
 static int verify_all(Verification *verification, int argc, char **argv) {
+        const Options *options = &verification->client->options;
         Output *output = &verification->client->output;
         int r = 0;
 
-        if (argc == 0)
+        if (argc == 0 && options_has_keys(options))
                 r = verify(verification, NULL);
+        else if (argc == 0)
+                r = verify_unit(verification, options->unit);
         for (int i = 0; r >= 0 && i < argc; i++)
                 r = verify_file(verification, argv[i]);
         if (r < 0)
@@ -199,10 +230,8 @@ ExitStatus verb_verify(Client *client, int argc, char **argv) {
                 warnx("'verify' takes either files, or the options of a binding");
                 return STATUS_USAGE;
         }
-        if (argc == 0 && !keys) {
-                warnx(options->unit ? "'verify' cannot read the files of a unit yet; give the "
-                                      "options of a binding beside --unit="
-                                    : "'verify' needs a file, or the options of a binding");
+        if (argc == 0 && !keys && !options->unit) {
+                warnx("'verify' needs a file, a unit, or the options of a binding");
                 return STATUS_USAGE;
         }
 

@@ -44,6 +44,10 @@ ExitStatus verb_set_budget(Client *client, int argc, char **argv);
 ExitStatus verb_reload(Client *client, int argc, char **argv);
 ExitStatus verb_reset_statistics(Client *client, int argc, char **argv);
 
+/* verb-cat.c, verb-edit.c: the files of units */
+ExitStatus verb_cat(Client *client, int argc, char **argv);
+ExitStatus verb_edit(Client *client, int argc, char **argv);
+
 /* verb-monitor.c, verb-verify.c */
 ExitStatus verb_monitor(Client *client, int argc, char **argv);
 ExitStatus verb_verify(Client *client, int argc, char **argv);

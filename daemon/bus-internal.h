@@ -11,11 +11,13 @@
 
 typedef struct BusAuthorization BusAuthorization;
 typedef struct BusReload BusReload;
+typedef struct BusWait BusWait;
 
 struct Bus {
         Manager *manager;
         sd_bus *bus;
         BusAuthorization *authorizations; /* questions to polkit that are under way */
+        BusWait *waits;                   /* calls that wait for what systemd says of a unit */
         BusReload *reloads;               /* callers of Reload() that wait for their answer */
 };
 
@@ -38,6 +40,14 @@ int bus_set_error(sd_bus_error *error, int r, const char *sentence);
 int bus_authorize(Bus *bus, sd_bus_message *m, const char *action, sd_bus_message_handler_t handler,
                   sd_bus_error *error);
 void bus_authorizations_free(Bus *bus);
+
+/*
+ * Is anything known of that unit (NULL: of none)? Returns 1: go on. 0: systemd is asked, and handler
+ * runs again for the same message when it has answered; return 1 now. Or a negative errno.
+ */
+int bus_wait_for_unit(Bus *bus, sd_bus_message *m, const char *unit,
+                      sd_bus_message_handler_t handler);
+void bus_waits_free(Bus *bus);
 
 /* Reload() of the manager's interface. */
 int bus_method_reload(sd_bus_message *m, void *userdata, sd_bus_error *error);

@@ -100,6 +100,9 @@ static int method_add_binding(sd_bus_message *m, void *userdata, sd_bus_error *e
         if (r < 0)
                 return r;
 
+        r = bus_wait_for_unit(bus, m, binding->unit, method_add_binding);
+        if (r <= 0)
+                return r < 0 ? r : 1;
         r = bus_authorize(bus, m, TLOB_ACTION_MANAGE_BINDINGS, method_add_binding, error);
         if (r <= 0)
                 return r < 0 ? r : 1;
@@ -313,6 +316,10 @@ static int method_verify(sd_bus_message *m, void *userdata, sd_bus_error *error)
         r = read_properties(m, binding, error);
         if (r < 0)
                 return r;
+
+        r = bus_wait_for_unit(bus, m, binding->unit, method_verify);
+        if (r <= 0)
+                return r < 0 ? r : 1;
 
         /* It opens files with our rights. */
         r = bus_authorize(bus, m, TLOB_ACTION_INSPECT, method_verify, error);

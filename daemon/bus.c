@@ -47,6 +47,7 @@ Bus *bus_free(Bus *bus) {
                 return NULL;
 
         bus_reloads_free(bus);
+        bus_waits_free(bus);
         bus_authorizations_free(bus);
         sd_bus_flush_close_unref(bus->bus);
         free(bus);

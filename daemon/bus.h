@@ -30,6 +30,9 @@ int bus_start(Bus *bus, sd_event *event);
 /* Takes the name, under which others find them. */
 int bus_request_name(Bus *bus);
 
+/* Something is known of a unit now: calls that wait for that go on. Does nothing for a NULL bus. */
+void bus_on_unit(Bus *bus, const char *unit);
+
 /* A reload is done: its callers get their answer. Does nothing for a NULL bus. */
 void bus_on_reloaded(Bus *bus);
 

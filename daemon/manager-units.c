@@ -135,6 +135,7 @@ static void on_state(const char *unit, const UnitInfo *info, void *userdata) {
                 if (streq_empty(binding->unit, unit))
                         manager_follow_unit(m, binding);
         }
+        bus_on_unit(m->bus, unit);
 }
 
 static void on_files(const char *unit, const UnitInfo *info, void *userdata) {

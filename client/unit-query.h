@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef UNIT_QUERY_H
+#define UNIT_QUERY_H
+
+#include <stdbool.h>
+
+#include "connection.h"
+
+/* What systemd says of a unit's files, as "systemctl cat" asks it. */
+
+typedef struct UnitFiles {
+        char *id;     /* systemd's own name of it, whatever alias was asked for */
+        char **paths; /* the fragment, then drop-ins, as systemd reads them; NULL after the last */
+        bool needs_reload; /* they have changed since systemd read them */
+} UnitFiles;
+
+void unit_files_done(UnitFiles *files);
+
+/*
+ * Asks about a unit, whose name may lack ".service". Returns 0, or a negative errno after it has said
+ * what is wrong: also when there is no such unit, or when it is on another machine.
+ */
+int unit_files_query(Connection *connection, const char *name, UnitFiles *ret);
+
+/* Has systemd read all its files again. Says what is wrong. */
+int unit_files_reload(Connection *connection);
+
+#endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * "tlobctl edit": the budgets of a unit, in a drop-in and the user's editor. What was written is
+ * verified, together with the unit's other files, before it takes the place of what was there: under
+ * a name that begins with a dot, which neither systemd nor tlobd reads. Then systemd reads its files
+ * again, and tlobd with it.
+ *
+ * A text without any section takes the drop-in away.
+ */
+
+#include <err.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "config-file.h"
+#include "editor.h"
+#include "proxy.h"
+#include "unit-query.h"
+#include "verify.h"
+
+#define DROP_IN "50-tlob.conf"
+
+/* What is being edited. */
+typedef struct Edit {
+        Client *client;
+        UnitFiles files;
+        char *directory; /* of the drop-in */
+        char *path;      /* of the drop-in */
+        char *draft;     /* of the file that is edited */
+        bool made_directory;
+} Edit;
+
+static void edit_done(Edit *edit) {
+        if (edit->draft)
+                (void) unlink(edit->draft);
+        /* Succeeds if nothing was installed. */
+        if (edit->made_directory)
+                (void) rmdir(edit->directory);
+        free(edit->draft);
+        free(edit->path);
+        free(edit->directory);
+        unit_files_done(&edit->files);
+}
+
+static int complain(int error, const char *path) {
+        errno = -error;
+        warn("Failed to write '%s'", path);
+        return error;
+}
+
+static int make_paths(Edit *edit) {
+        bool runtime = streq_empty(edit->client->options.given[GROUP_PERSIST], "runtime");
+        int r;
+
+        r = asprintf(&edit->directory, "%s/systemd/system/%s.d", runtime ? "/run" : "/etc",
+                     edit->files.id);
+        if (r < 0) {
+                edit->directory = NULL;
+                return -ENOMEM;
+        }
+        r = asprintf(&edit->path, "%s/%s", edit->directory, DROP_IN);
+        if (r < 0) {
+                edit->path = NULL;
+                return -ENOMEM;
+        }
+        return 0;
+}
+
+static void print_template(FILE *f, const char *unit) {
+        (void) fprintf(f,
+                       "# Budgets of %s, see tlob.binding(5). For example:\n"
+                       "#\n"
+                       "# [%s request]\n"
+                       "# Function=handle_request\n"
+                       "# BudgetSec=5ms\n"
+                       "#\n"
+                       "# [%s fsync]\n"
+                       "# Executable=libc.so.6\n"
+                       "# Function=fsync\n"
+                       "# BudgetSec=20ms\n\n",
+                       unit, CONFIG_UNIT_SECTION, CONFIG_UNIT_SECTION);
+}
+
+/* A draft with what is there now, or else with a hint at what could be. */
+static int write_draft(Edit *edit) {
+        _cleanup_free_ char *text = NULL;
+        _cleanup_fclose_ FILE *f = NULL;
+        _cleanup_close_ int fd = -EBADF;
+        size_t size = 0;
+        int r;
+
+        if (mkdir(edit->directory, 0755) >= 0)
+                edit->made_directory = true;
+        else if (errno != EEXIST)
+                return complain(-errno, edit->directory);
+        if (asprintf(&edit->draft, "%s/.tlobctl-XXXXXX", edit->directory) < 0) {
+                edit->draft = NULL;
+                return -ENOMEM;
+        }
+        fd = mkostemp(edit->draft, O_CLOEXEC);
+        if (fd < 0) {
+                r = complain(-errno, edit->directory);
+                free(edit->draft);
+                edit->draft = NULL;
+                return r;
+        }
+        f = fdopen(fd, "w");
+        if (!f)
+                return -errno;
+        (void) TAKE_FD(fd);
+
+        r = config_file_load(edit->path, &text, &size);
+        if (r == -ENOENT)
+                print_template(f, edit->files.id);
+        else if (r < 0)
+                return complain(r, edit->path);
+        else
+                (void) fwrite(text, 1, size, f);
+        return fflush(f) != 0 ? complain(-errno, edit->draft) : 0;
+}
+
+static const char *file_name(const char *path) {
+        return strrchr(path, '/') + 1;
+}
+
+/* Drop-ins count in the order of their names, wherever they are; one of the same name masks. */
+static int read_with_draft(const Edit *edit, const char *text, size_t size, Config *config) {
+        bool done = false;
+        int r = 0;
+
+        for (char **path = edit->files.paths; *path && r >= 0; path++) {
+                bool is_drop_in = strstr(*path, ".d/") != NULL;
+                int c = is_drop_in ? strcmp(file_name(*path), DROP_IN) : -1;
+
+                if (c >= 0 && !done) {
+                        r = config_parse_unit(config, edit->files.id, edit->path, text, size);
+                        done = true;
+                }
+                if (r >= 0 && c != 0)
+                        r = config_load_unit(config, edit->files.id, *path);
+        }
+        return r < 0 || done ? r
+                             : config_parse_unit(config, edit->files.id, edit->path, text, size);
+}
+
+/* Returns 1 if the draft may be installed, 0 if not. */
+static int verify_draft(const Edit *edit, const char *text, size_t size) {
+        Verification verification = { .client = edit->client };
+        _cleanup_(config_freep) Config *config = NULL;
+        int r;
+
+        r = config_new(&config);
+        if (r >= 0)
+                r = read_with_draft(edit, text, size, config);
+        if (r >= 0)
+                r = verify_config(&verification, config);
+        if (r < 0)
+                return r;
+        return !verification.bad && config->n_messages == 0;
+}
+
+/* Is there nothing in the text but comments? */
+static int is_empty(const char *text, size_t size) {
+        for (const char *p = text, *end = text + size; p < end;) {
+                const char *newline = memchr(p, '\n', (size_t) (end - p));
+
+                p += strspn(p, " \t\r");
+                if (p < end && !strchr("#;\n", *p))
+                        return false;
+                p = newline ? newline + 1 : end;
+        }
+        return true;
+}
+
+/* Shows the failures of this unit's bindings. Returns 1 if there are some. */
+static int report_failures(Edit *edit, sd_bus_message *reply) {
+        size_t n = strlen(edit->files.id);
+        const char *name, *reason;
+        int r, failed = 0;
+
+        r = sd_bus_message_enter_container(reply, 'a', "(ss)");
+        if (r < 0)
+                return connection_complain_reply(r);
+        while ((r = sd_bus_message_read(reply, "(ss)", &name, &reason)) > 0)
+                if (strncmp(name, edit->files.id, n) == 0 && name[n] == '/') {
+                        (void) fprintf(stderr, "%s: %s\n", name, reason);
+                        failed = 1;
+                }
+        return r < 0 ? connection_complain_reply(r) : failed;
+}
+
+static int apply(Edit *edit) {
+        Connection *connection = &edit->client->connection;
+        _cleanup_message_ sd_bus_message *reply = NULL;
+        int r;
+
+        r = unit_files_reload(connection);
+        if (r < 0)
+                return r;
+        r = connection_call(connection, "Reload", &reply, NULL);
+        if (r < 0)
+                return r;
+        r = report_failures(edit, reply);
+        return r > 0 ? -EBADMSG : r;
+}
+
+static int install(Edit *edit, bool empty) {
+        if (empty) {
+                if (unlink(edit->path) < 0 && errno != ENOENT)
+                        return complain(-errno, edit->path);
+                edit->made_directory = true;
+        } else {
+                if (chmod(edit->draft, 0644) < 0 || rename(edit->draft, edit->path) < 0)
+                        return complain(-errno, edit->path);
+                free(edit->draft);
+                edit->draft = NULL;
+        }
+        return apply(edit);
+}
+
+static bool ask_again(void) {
+        char answer[16];
+
+        if (!isatty(STDIN_FILENO))
+                return false;
+        (void) fputs("Edit it again? [Y/n] ", stderr);
+        return fgets(answer, sizeof(answer), stdin) && answer[0] != 'n' && answer[0] != 'N';
+}
+
+static bool is_same_text(const char *path, const char *text, size_t size) {
+        _cleanup_free_ char *other = NULL;
+        size_t other_size;
+
+        return config_file_load(path, &other, &other_size) >= 0 && other_size == size &&
+               memcmp(other, text, size) == 0;
+}
+
+/* Edits until it is good or given up. */
+static int edit_draft(Edit *edit) {
+        for (;;) {
+                _cleanup_free_ char *text = NULL;
+                size_t size;
+                bool empty;
+                int r;
+
+                r = editor_run(edit->draft);
+                if (r < 0)
+                        return r;
+                r = config_file_load(edit->draft, &text, &size);
+                if (r < 0)
+                        return complain(r, edit->draft);
+                empty = is_empty(text, size);
+                if (empty ? access(edit->path, F_OK) < 0 : is_same_text(edit->path, text, size)) {
+                        warnx("Nothing is changed");
+                        return 0;
+                }
+                r = empty ? 1 : verify_draft(edit, text, size);
+                if (r < 0)
+                        return r;
+                if (r > 0)
+                        return install(edit, empty);
+                if (!ask_again()) {
+                        warnx("%s is not written", edit->path);
+                        return -EBADMSG;
+                }
+        }
+}
+
+ExitStatus verb_edit(Client *client, int argc, char **argv) {
+        _cleanup_(edit_done) Edit edit = { .client = client };
+        int r;
+
+        r = unit_files_query(&client->connection, argv[0], &edit.files);
+        if (r < 0)
+                return STATUS_FAILED;
+        if (!binding_unit_is_valid(edit.files.id)) {
+                warnx("%s is not a service, slice or scope, which alone can have budgets",
+                      edit.files.id);
+                return STATUS_FAILED;
+        }
+        r = make_paths(&edit);
+        if (r >= 0)
+                r = write_draft(&edit);
+        if (r >= 0)
+                r = edit_draft(&edit);
+        return r == -ENOMEM ? status_of_memory(r) : status_of(r);
+}
