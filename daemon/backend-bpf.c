@@ -210,7 +210,8 @@ static int bpf_backend_set_up(BpfBackend *b, const BackendConfig *config) {
                 return r;
         r = unit_table_init(&b->units, config->bindings_max + 1, bpf_map__fd(bpf->maps.units),
                             bpf_map__fd(bpf->maps.units_by_cgroup),
-                            bpf_map__fd(bpf->maps.units_by_path), &bpf->bss->unit_levels);
+                            bpf_map__fd(bpf->maps.units_by_path), bpf_map__fd(bpf->maps.instances),
+                            &bpf->bss->unit_levels);
         if (r < 0)
                 return r;
         r = bpf_memory_map(bpf_map__fd(bpf->maps.bindings), b->n_entries, sizeof(*b->bindings),
@@ -408,6 +409,8 @@ static int entry_confine(BpfBackend *b, Entry *entry, const Binding *binding) {
                             &entry->user.unit);
         if (r < 0)
                 return r;
+        if (binding->unit && unit_name_is_template(binding->unit))
+                return unit_table_set_template(&b->units, entry->user.unit, b->programs.root_level);
         return entry_set_cgroup(b, entry, binding->cgroup_id, binding->cgroup_level);
 }
 

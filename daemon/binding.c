@@ -94,6 +94,12 @@ bool binding_unit_is_valid(const char *unit) {
         return false;
 }
 
+bool unit_name_is_template(const char *name) {
+        const char *at = strchr(name, '@');
+
+        return at && at[1] == '.' && at + 1 == strrchr(name, '.');
+}
+
 bool binding_full_name_is_valid(const char *name) {
         const char *slash = strchr(name, '/');
         char unit[BINDING_UNIT_MAX + 1];

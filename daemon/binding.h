@@ -110,6 +110,9 @@ bool binding_full_name_is_valid(const char *name);
 /* The name of a service (a template too), slice or scope. */
 bool binding_unit_is_valid(const char *unit);
 
+/* "foo@.service" */
+bool unit_name_is_template(const char *name);
+
 bool binding_stop_is_return(const Binding *binding);
 
 /* The budget that counts as "the" budget: the total one, else the smallest of a state's. */

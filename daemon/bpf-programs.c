@@ -19,6 +19,7 @@
 #include "cgroup.h"
 #include "kernel-symbols.h"
 
+#define INSTANCES_MAX   16384       /* of templates; memory is taken as they come */
 #define PIDNS_INIT_INUM 0xEFFFFFFCU /* PROC_PID_INIT_INO */
 
 /* libbpf's own messages are for its developers: what fails is said by us. */
@@ -53,6 +54,7 @@ static int set_sizes(struct tlob_bpf *bpf, const BackendConfig *config) {
                 { bpf->maps.units, config->bindings_max + 1 },
                 { bpf->maps.units_by_cgroup, config->bindings_max + 1 },
                 { bpf->maps.units_by_path, config->bindings_max + 1 },
+                { bpf->maps.instances, INSTANCES_MAX },
                 { bpf->maps.bindings, config->bindings_max },
                 { bpf->maps.statistics, config->bindings_max },
                 { bpf->maps.maxima, config->bindings_max },

@@ -14,9 +14,12 @@
 #include "bpf-units.h"
 
 #include <bpf/bpf.h>
+#include <fcntl.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include "bpf-memory.h"
+#include "cgroup.h"
 #include "cleanup.h"
 
 #define LEVELS_MAX 32 /* bits of unit_levels */
@@ -34,7 +37,7 @@ static void unit_use_done(UnitUse *use) {
 }
 
 int unit_table_init(UnitTable *table, size_t n, int units_fd, int by_cgroup_fd, int by_path_fd,
-                    uint32_t *levels) {
+                    int instances_fd, uint32_t *levels) {
         void *memory;
         int r;
 
@@ -42,6 +45,7 @@ int unit_table_init(UnitTable *table, size_t n, int units_fd, int by_cgroup_fd, 
                 .n = n,
                 .by_cgroup_fd = by_cgroup_fd,
                 .by_path_fd = by_path_fd,
+                .instances_fd = instances_fd,
                 .levels = levels,
         };
         table->items = calloc(n, sizeof(*table->items));
@@ -112,11 +116,30 @@ int unit_table_join(UnitTable *table, const char *name, const char *path, uint32
         return 0;
 }
 
+static void forget_instances(UnitTable *table, uint32_t unit) {
+        uint64_t id, *previous = NULL, last;
+        uint32_t of;
+
+        while (bpf_map_get_next_key(table->instances_fd, previous, &id) == 0) {
+                bool is_ours =
+                        bpf_map_lookup_elem(table->instances_fd, &id, &of) == 0 && of == unit;
+
+                if (is_ours)
+                        (void) bpf_map_delete_elem(table->instances_fd, &id);
+                else {
+                        last = id;
+                        previous = &last;
+                }
+        }
+}
+
 static void forget_cgroup(UnitTable *table, uint32_t unit) {
         struct tlob_unit *u = &table->memory[unit];
         uint64_t before = __atomic_exchange_n(&u->cgroup_id, 0, __ATOMIC_SEQ_CST);
 
-        if (before)
+        if (before == TLOB_CGROUP_MANY)
+                forget_instances(table, unit);
+        else if (before)
                 (void) bpf_map_delete_elem(table->by_cgroup_fd, &before);
 }
 
@@ -131,14 +154,93 @@ void unit_table_leave(UnitTable *table, uint32_t unit) {
         unit_use_done(use);
 }
 
+/* "/a.slice/foo@.service", taken apart. */
+typedef struct TemplatePath {
+        char directory[TLOB_UNIT_PATH_MAX];
+        const char *prefix; /* "foo@.service" */
+        size_t prefix_length;
+        const char *suffix;
+        unsigned level;
+} TemplatePath;
+
+static bool template_path_parse(const char *path, TemplatePath *ret) {
+        const char *slash = strrchr(path, '/'), *at = slash ? strchr(slash, '@') : NULL;
+
+        if (!at || at[1] != '.')
+                return false;
+        *ret = (TemplatePath){
+                .prefix = slash + 1,
+                .prefix_length = (size_t) (at - slash),
+                .suffix = at + 1,
+        };
+        for (const char *p = path; *p != '\0'; p++)
+                ret->level += *p == '/';
+        memcpy(ret->directory, path, (size_t) (slash - path));
+        return true;
+}
+
+static bool is_instance(const TemplatePath *template, const char *name) {
+        size_t n = strlen(name), suffix = strlen(template->suffix);
+
+        return n > template->prefix_length + suffix &&
+               strncmp(name, template->prefix, template->prefix_length) == 0 &&
+               streq(name + n - suffix, template->suffix);
+}
+
+/* The instances that run already. Those that are made meanwhile are seen by the program. */
+static int find_instances(UnitTable *table, uint32_t unit, const TemplatePath *template) {
+        _cleanup_close_ int root_fd = cgroup_open_root(), fd = -EBADF;
+        _cleanup_closedir_ DIR *dir = NULL;
+        const struct dirent *entry;
+
+        fd = root_fd < 0 ? -EBADF
+                         : openat(root_fd, template->directory[0] ? template->directory + 1 : ".",
+                                  O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        dir = fd < 0 ? NULL : fdopendir(fd);
+        if (!dir)
+                return 0;
+        (void) TAKE_FD(fd);
+        while ((entry = readdir(dir))) {
+                struct stat st;
+                uint64_t id;
+
+                if (!is_instance(template, entry->d_name) ||
+                    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                        continue;
+                id = st.st_ino;
+                if (bpf_map_update_elem(table->instances_fd, &id, &unit, BPF_ANY) < 0)
+                        return -errno;
+        }
+        return 0;
+}
+
+int unit_table_set_template(UnitTable *table, uint32_t unit, unsigned root_level) {
+        const struct tlob_unit_path *path = table->items[unit].path;
+        struct tlob_unit *u = &table->memory[unit];
+        TemplatePath template;
+
+        if (!path || !template_path_parse(path->path, &template))
+                return -EINVAL;
+        if (root_level + template.level >= LEVELS_MAX)
+                return -E2BIG;
+        if (u->cgroup_id)
+                return 0;
+        __atomic_fetch_or(table->levels, UINT32_C(1) << (root_level + template.level),
+                          __ATOMIC_RELAXED);
+        __atomic_store_n(&u->level, root_level + template.level, __ATOMIC_RELAXED);
+        __atomic_store_n(&u->cgroup_id, TLOB_CGROUP_MANY, __ATOMIC_RELEASE);
+        return find_instances(table, unit, &template);
+}
+
 /* Is what systemd told no news for a unit whose births are seen? */
 static bool is_old(const UnitTable *table, uint32_t unit, uint64_t known, uint64_t told) {
-        return known == told || (table->items[unit].path && told < known);
+        return known == told || known == TLOB_CGROUP_MANY ||
+               (table->items[unit].path && told < known);
 }
 
 int unit_table_set_cgroup(UnitTable *table, uint32_t unit, uint64_t cgroup_id, uint32_t level) {
         struct tlob_unit *u = &table->memory[unit];
-        uint64_t before = __atomic_load_n(&u->cgroup_id, __ATOMIC_ACQUIRE);
+        __u64 before = __atomic_load_n(&u->cgroup_id, __ATOMIC_ACQUIRE);
 
         if (unit == TLOB_UNIT_NONE || is_old(table, unit, before, cgroup_id))
                 return 0;

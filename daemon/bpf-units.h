@@ -19,12 +19,13 @@ typedef struct UnitTable {
         size_t n;
         int by_cgroup_fd;
         int by_path_fd;
+        int instances_fd;
         uint32_t *levels; /* in the programs' memory */
 } UnitTable;
 
 /* n: as many units as the maps have room for, TLOB_UNIT_NONE among them. */
 int unit_table_init(UnitTable *table, size_t n, int units_fd, int by_cgroup_fd, int by_path_fd,
-                    uint32_t *levels);
+                    int instances_fd, uint32_t *levels);
 void unit_table_done(UnitTable *table);
 
 /*
@@ -41,5 +42,12 @@ void unit_table_leave(UnitTable *table, uint32_t unit);
  * errno.
  */
 int unit_table_set_cgroup(UnitTable *table, uint32_t unit, uint64_t cgroup_id, uint32_t level);
+
+/*
+ * The unit is a template, whose path has a place for the names of its instances ("foo@.service"). They
+ * are found by that, those that run already and those that come, at that depth. Returns 0 or a
+ * negative errno.
+ */
+int unit_table_set_template(UnitTable *table, uint32_t unit, unsigned root_level);
 
 #endif

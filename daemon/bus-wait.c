@@ -38,9 +38,15 @@ int bus_wait_for_unit(Bus *bus, sd_bus_message *m, const char *unit,
                       sd_bus_message_handler_t handler) {
         _cleanup_(wait_freep) BusWait *wait = NULL;
         Units *units = bus->manager->units;
+        _cleanup_free_ char *name = NULL;
         int r;
 
-        if (!unit || !units || unit_name_is_template(unit) || units_get(units, unit))
+        if (!unit || !units)
+                return 1;
+        name = manager_unit_to_ask(unit);
+        if (!name)
+                return -ENOMEM;
+        if (units_get(units, name))
                 return 1;
 
         wait = calloc(1, sizeof(*wait));
@@ -48,13 +54,11 @@ int bus_wait_for_unit(Bus *bus, sd_bus_message *m, const char *unit,
                 return -ENOMEM;
         *wait = (BusWait){
                 .message = sd_bus_message_ref(m),
-                .unit = strdup(unit),
+                .unit = TAKE_PTR(name),
                 .handler = handler,
                 .next = bus->waits,
         };
-        if (!wait->unit)
-                return -ENOMEM;
-        r = units_watch(units, unit);
+        r = units_watch(units, wait->unit);
         if (r < 0)
                 return r;
         bus->waits = TAKE_PTR(wait);

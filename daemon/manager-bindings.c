@@ -17,6 +17,9 @@
 #include "sentence.h"
 #include "tlob-bus.h"
 
+/* What stands for the instances of a template. */
+#define TEMPLATE_INSTANCE "tlobd"
+
 /* The line of "systemctl status". */
 static void notify_status(const Manager *m) {
         const BindingTable *bindings = &m->config->bindings;
@@ -83,29 +86,67 @@ void manager_detach_binding(Manager *m, Binding *binding) {
         manager_release_backends(m);
 }
 
+/*
+ * A template is no unit: an instance that nobody starts stands for it, and tells what all have in
+ * common.
+ */
+char *manager_unit_to_ask(const char *unit) {
+        const char *at = strchr(unit, '@');
+        char *name;
+
+        if (!unit_name_is_template(unit))
+                return strdup(unit);
+        return asprintf(&name, "%.*s@%s%s", (int) (at - unit), unit, TEMPLATE_INSTANCE, at + 1) < 0
+                       ? NULL
+                       : name;
+}
+
+bool manager_binding_has_unit(const Binding *binding, const char *unit) {
+        _cleanup_free_ char *name = binding->unit ? manager_unit_to_ask(binding->unit) : NULL;
+
+        return name && streq(name, unit);
+}
+
 /* What systemd says of the binding's unit; NULL if it says nothing. */
 static const UnitInfo *unit_of(const Manager *m, const Binding *binding) {
-        return m->units && binding->unit ? units_get(m->units, binding->unit) : NULL;
+        _cleanup_free_ char *name =
+                m->units && binding->unit ? manager_unit_to_ask(binding->unit) : NULL;
+
+        return name ? units_get(m->units, name) : NULL;
+}
+
+/* "/a.slice/foo@tlobd.service" is "/a.slice/foo@.service" for all instances. */
+static int learn_cgroup_path(Binding *binding, const UnitInfo *info) {
+        static const char instance[] = "@" TEMPLATE_INSTANCE;
+        const char *path = info ? info->cgroup_path : NULL, *found;
+        _cleanup_free_ char *template = NULL;
+
+        if (!path || !unit_name_is_template(binding->unit))
+                return free_and_strdup(&binding->cgroup_path, path);
+        found = strstr(strrchr(path, '/'), instance);
+        if (!found)
+                return -EINVAL;
+        if (asprintf(&template, "%.*s@%s", (int) (found - path), path, found + strlen(instance)) <
+            0) {
+                template = NULL;
+                return -ENOMEM;
+        }
+        return free_and_strdup(&binding->cgroup_path, template);
 }
 
 /* Where the binding is confined to. Returns 1 if it can be measured now, 0 if its unit does not run. */
-static int confine(Manager *m, Binding *binding, char **ret_error) {
+static int confine(Manager *m, Binding *binding) {
         const UnitInfo *info = unit_of(m, binding);
-
         int r;
 
         binding->cgroup_id = 0;
         if (!binding->unit)
                 return 1;
-
-        if (unit_name_is_template(binding->unit))
-                return sentence_error(
-                        -EOPNOTSUPP, ret_error,
-                        "Unit=%s is a template; name an instance of it, as in foo@bar.service",
-                        binding->unit);
-        r = free_and_strdup(&binding->cgroup_path, info ? info->cgroup_path : NULL);
+        r = learn_cgroup_path(binding, info);
         if (r < 0)
                 return r;
+        if (unit_name_is_template(binding->unit))
+                return binding->cgroup_path && info->is_loaded;
         if (!info || !info->cgroup_id)
                 return 0;
         binding->cgroup_id = info->cgroup_id;
@@ -147,7 +188,7 @@ static int prepare(Manager *m, Binding *binding, ElfFile **ret_elf, bool *ret_ru
         r = binding_check(binding, ret_error);
         if (r < 0)
                 return r;
-        runs = confine(m, binding, ret_error);
+        runs = confine(m, binding);
         if (runs < 0)
                 return runs;
         known = manager_learn_program(m, binding, ret_error);
@@ -156,7 +197,7 @@ static int prepare(Manager *m, Binding *binding, ElfFile **ret_elf, bool *ret_ru
 
         *ret_elf = NULL;
         *ret_runs = runs;
-        if (!known)
+        if (!known || (!runs && unit_name_is_template(binding->unit)))
                 return 0;
         r = binding_resolve(binding, ret_elf, &error);
         if (r == -ENOENT && !runs)
@@ -205,19 +246,19 @@ static bool probes_fit(const Manager *m, const Binding *binding) {
         const UnitInfo *info = unit_of(m, binding);
 
         return binding->backend && info && streq_empty(binding->program, info->program) &&
-               streq_empty(binding->cgroup_path, info->cgroup_path) &&
+               (unit_name_is_template(binding->unit) ||
+                streq_empty(binding->cgroup_path, info->cgroup_path)) &&
                binding_file_is_current(binding);
 }
 
 void manager_follow_unit(Manager *m, Binding *binding) {
-        _cleanup_free_ char *error = NULL;
         int runs, r;
 
         if (!probes_fit(m, binding)) {
                 manager_settle_binding(m, binding);
                 return;
         }
-        runs = confine(m, binding, &error);
+        runs = confine(m, binding);
         r = runs < 0 ? runs
                      : binding->backend->ops->set_cgroup(binding->backend, binding->backend_index,
                                                          binding->cgroup_id, binding->cgroup_level);
@@ -255,18 +296,23 @@ void manager_settle_binding(Manager *m, Binding *binding) {
 }
 
 static void watch_unit(Manager *m, Binding *binding) {
+        _cleanup_free_ char *name =
+                m->units && binding->unit ? manager_unit_to_ask(binding->unit) : NULL;
         int r;
 
-        if (!m->units || !binding->unit || unit_name_is_template(binding->unit))
+        if (!name)
                 return;
-        r = units_watch(m->units, binding->unit);
+        r = units_watch(m->units, name);
         if (r < 0)
-                log_error_errno(r, "Failed to follow '%s': %m", binding->unit);
+                log_error_errno(r, "Failed to follow '%s': %m", name);
 }
 
 static void unwatch_unit(Manager *m, Binding *binding) {
-        if (m->units && binding->unit)
-                units_unwatch(m->units, binding->unit);
+        _cleanup_free_ char *name =
+                m->units && binding->unit ? manager_unit_to_ask(binding->unit) : NULL;
+
+        if (name)
+                units_unwatch(m->units, name);
 }
 
 /* A new binding of the configuration, or of AddBinding(), that is in the table already. */

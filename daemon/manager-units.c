@@ -132,7 +132,7 @@ static void on_state(const char *unit, const UnitInfo *info, void *userdata) {
         for (size_t i = 0; i < m->config->bindings.n; i++) {
                 Binding *binding = m->config->bindings.items[i];
 
-                if (streq_empty(binding->unit, unit))
+                if (manager_binding_has_unit(binding, unit))
                         manager_follow_unit(m, binding);
         }
         bus_on_unit(m->bus, unit);

@@ -135,6 +135,12 @@ typedef struct ManagerTotals {
 
 int manager_get_totals(Manager *manager, ManagerTotals *ret);
 
+/* The unit that systemd is asked about, for one that a binding names. NULL for want of memory. */
+char *manager_unit_to_ask(const char *unit);
+
+/* Is it this unit that systemd is asked about for the binding? */
+bool manager_binding_has_unit(const Binding *binding, const char *unit);
+
 /* Brings a binding into the state that configuration and unit ask for. Never fails: see its state. */
 void manager_settle_binding(Manager *manager, Binding *binding);
 

@@ -50,12 +50,6 @@ static size_t unit_type(const char *name) {
         return i;
 }
 
-bool unit_name_is_template(const char *name) {
-        const char *at = strchr(name, '@');
-
-        return at && at[1] == '.' && at + 1 == strrchr(name, '.');
-}
-
 static void free_strings(char **strings) {
         for (char **p = strings; p && *p; p++)
                 free(*p);

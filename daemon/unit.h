@@ -71,7 +71,4 @@ int units_for_each(Units *units, int (*f)(const UnitInfo *info, void *userdata),
 /* Could this file of a unit have sections for us? */
 bool units_file_has_sections(Units *units, const char *path);
 
-/* "foo@.service" */
-bool unit_name_is_template(const char *name);
-
 #endif

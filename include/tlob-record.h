@@ -123,12 +123,18 @@ struct tlob_site {
 #define TLOB_UNIT_NONE 0
 
 struct tlob_unit {
-        __u64 cgroup_id; /* 0: it does not run */
+        __u64 cgroup_id; /* 0: it does not run; TLOB_CGROUP_MANY: those of its instances */
         __u32 level;     /* depth of that cgroup */
         __u32 reserved;
 };
 
-/* Where the cgroup of a unit is, below the root that the daemon sees; filled up with zeros. */
+/* A template: what runs in the cgroups that are noted as those of its instances. */
+#define TLOB_CGROUP_MANY (~0ULL)
+
+/*
+ * Where the cgroup of a unit is, below the root that the daemon sees; filled up with zeros. For a
+ * template, the name of the instance is left out.
+ */
 #define TLOB_UNIT_PATH_MAX 256
 
 struct tlob_unit_path {

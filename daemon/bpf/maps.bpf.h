@@ -64,6 +64,15 @@ struct {
 	__type(value, __u32);
 } units_by_cgroup SEC(".maps");
 
+/* From the id of a cgroup to the template that it is an instance of. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, __u32);
+} instances SEC(".maps");
+
 /* From where a cgroup will be made to the unit that it will be. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

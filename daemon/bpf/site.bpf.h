@@ -46,6 +46,15 @@ static __always_inline __u64 cgroup_at(struct hit *hit, __u32 level)
 	return hit->cgroup_id;
 }
 
+/* Is the task in an instance of that template? Instances are all at one depth. */
+static __always_inline bool in_instance(struct hit *hit, __u32 unit, __u32 level)
+{
+	__u64 cgroup_id = cgroup_at(hit, level);
+	__u32 *template = bpf_map_lookup_elem(&instances, &cgroup_id);
+
+	return template && *template == unit;
+}
+
 static __always_inline bool in_unit(struct hit *hit, __u32 unit)
 {
 	struct tlob_unit *u;
@@ -57,6 +66,8 @@ static __always_inline bool in_unit(struct hit *hit, __u32 unit)
 	if (!u)
 		return false;
 	id = READ_ONCE(u->cgroup_id);
+	if (id == TLOB_CGROUP_MANY)
+		return in_instance(hit, unit, u->level);
 	return id && cgroup_at(hit, u->level) == id;
 }
 
@@ -113,6 +124,9 @@ __noinline int scopes_hit(struct hit *hit, __u32 n_unconfined)
 			continue;
 		cgroup_id = cgroup_at(hit, level);
 		unit = bpf_map_lookup_elem(&units_by_cgroup, &cgroup_id);
+		if (unit)
+			scope_hit(hit, *unit);
+		unit = bpf_map_lookup_elem(&instances, &cgroup_id);
 		if (unit)
 			scope_hit(hit, *unit);
 	}

@@ -5,9 +5,9 @@
  * systemd. The rest is in the system suite.
  */
 
+#include "binding.h"
 #include "cgroup.h"
 #include "test.h"
-#include "unit.h"
 
 static void test_units_of_paths(void **state) {
         static const struct {

@@ -56,6 +56,30 @@ windows=$(tlobctl show -j again.service/nap | jq '.[0].Windows')
 check "it is measured each time that systemd starts it again ($windows of $restarts and 1)" \
         [ "$windows" -ge "$restarts" ]
 
+# All instances of a template, by one binding: those that run already, and those that come.
+cat >"$etc/crowd@.service" <<'END'
+[Service]
+ExecStart=/usr/bin/sleep 0.3
+END
+systemctl daemon-reload
+systemctl start crowd@before.service
+tlobctl add-binding crowd --unit=crowd@.service --executable=libc.so.6 --function=clock_nanosleep --budget=100ms
+equal "a template's binding is active" "$(tlobctl show -j crowd | jq -r '.[0].State')" active
+systemctl start crowd@one.service crowd@two.service quick.service
+until_true sh -c '! systemctl is-active -q crowd@one.service crowd@two.service'
+equal "each instance is measured by it, from its first call" "$(books crowd)" '[2,2]'
+systemctl start crowd@one.service
+until_true sh -c '! systemctl is-active -q crowd@one.service'
+equal "each time" "$(books crowd)" '[3,3]'
+N=$((N + 1))
+holds "the reports tell the instance" "$(tlobctl violations -j -b crowd)" \
+        'map(.unit) | unique == ["crowd@one.service", "crowd@two.service"]'
+check "it is removed" tlobctl remove-binding crowd
+printf '[Binding none]\nUnit=nosuch@.service\nExecutable=libc.so.6\nFunction=fsync\nBudgetSec=1s\n' >/etc/tlob/bindings.d/none.conf
+check "for a template that is not there it waits" sh -c 'tlobctl reload; tlobctl show -j none | grep -q waiting'
+rm /etc/tlob/bindings.d/none.conf "$etc/crowd@.service"
+tlobctl reload
+
 # While tlobd does not listen, the kernel goes on.
 pid=$(systemctl show -P MainPID tlobd)
 kill -STOP "$pid"
