@@ -46,7 +46,7 @@ int bus_wait_for_unit(Bus *bus, sd_bus_message *m, const char *unit,
         name = manager_unit_to_ask(unit);
         if (!name)
                 return -ENOMEM;
-        if (units_get(units, name))
+        if (units_was_asked(units, name))
                 return 1;
 
         wait = calloc(1, sizeof(*wait));

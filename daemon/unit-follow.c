@@ -270,6 +270,12 @@ const UnitInfo *units_get(const Units *units, const char *name) {
         return unit && unit->info.name ? &unit->info : NULL;
 }
 
+bool units_was_asked(const Units *units, const char *name) {
+        const Unit *unit = units_find(units, name);
+
+        return unit && (unit->info.name || unit->in_vain);
+}
+
 void units_answered(Units *units) {
         refresh_answered(units);
 }

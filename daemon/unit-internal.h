@@ -29,6 +29,7 @@ struct Unit {
         bool own_files; /* it is followed for files that are for it alone */
         unsigned round; /* the last refresh in which it was to be followed */
 
+        bool in_vain;  /* it was asked for, and nobody answered */
         UnitInfo info; /* name NULL: nothing is known yet */
         UnitInfo next; /* as far as it has been answered */
 

@@ -164,6 +164,9 @@ static void unit_finish(Unit *unit) {
                 if (units->error == 0)
                         units->error = unit->error;
                 unit_info_done(&unit->next);
+                unit->in_vain = true;
+                if (!unit->info.name)
+                        units->handlers->state(unit->name, NULL, units->userdata);
         } else {
                 if (!unit->next.name)
                         unit->next.name = strdup(unit->name);

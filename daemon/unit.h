@@ -28,7 +28,10 @@ typedef struct UnitInfo {
 } UnitInfo;
 
 typedef struct UnitsHandlers {
-        /* A unit that is watched or followed is known now, runs, stops, or would elsewhere or as another program. */
+        /*
+         * A unit that is watched or followed is known now, runs, stops, or would elsewhere or as another
+         * program. NULL: nobody knows it, because systemd does not answer.
+         */
         void (*state)(const char *unit, const UnitInfo *info, void *userdata);
 
         /* A unit that is followed has other files or another program; NULL: it is not followed any more. */
@@ -58,6 +61,9 @@ void units_unwatch(Units *units, const char *unit);
 
 /* What is known of a unit that is watched or followed; NULL if nothing is yet. */
 const UnitInfo *units_get(const Units *units, const char *unit);
+
+/* True if there is no more to be known of a unit that is watched than units_get() tells. */
+bool units_was_asked(const Units *units, const char *unit);
 
 /*
  * Looks for units with sections for us, and from then on follows them. -EALREADY: it is doing so.
