@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Units as systemd tells of them, by a stand-in for systemd on the other end of the bus: it answers
+ * what the test has written down, and sends signals when it is told to, also in an order that systemd
+ * itself would not have.
+ */
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cgroup.h"
+#include "fake-backend.h"
+#include "fixture.h"
+#include "test.h"
+#include "tlob-bus.h"
+
+#define SYSTEMD      "org.freedesktop.systemd1"
+#define SYSTEMD_PATH "/org/freedesktop/systemd1"
+#define UNITS_MAX    8
+
+typedef struct FakeUnit {
+        const char *name; /* an alias, unless it is the id */
+        const char *id;
+        const char *state;
+        char fragment[128];
+        char drop_in[128];
+        const char *cgroup; /* "/": it runs */
+        const char *programs[2];
+} FakeUnit;
+
+/* What systemd would say. */
+static struct {
+        Fixture *fixture;
+        char directory[64];
+        FakeUnit units[UNITS_MAX];
+        size_t n;
+        bool is_broken;
+        unsigned n_questions;
+} systemd;
+
+static int on_subscribe(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        return sd_bus_reply_method_return(m, NULL);
+}
+
+static int get_path(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        if (systemd.is_broken)
+                return -EIO;
+        return sd_bus_message_append(reply, "as", 1, systemd.directory);
+}
+
+/* All units, whatever the patterns: too many are no harm. */
+static int on_list(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+
+        assert_true(sd_bus_message_new_method_return(m, &reply) >= 0);
+        assert_true(sd_bus_message_open_container(reply, 'a', "(ssssssouso)") >= 0);
+        for (size_t i = 0; i < systemd.n; i++)
+                assert_true(sd_bus_message_append(reply, "(ssssssouso)", systemd.units[i].id, "",
+                                                  "loaded", "active", "running", "", "/", 0, "",
+                                                  "/") >= 0);
+        assert_true(sd_bus_message_close_container(reply) >= 0);
+        return sd_bus_send(NULL, reply, NULL);
+}
+
+static int find_unit(sd_bus *bus, const char *path, const char *interface, void *userdata,
+                     void **ret, sd_bus_error *error) {
+        _cleanup_free_ char *name = NULL;
+
+        if (sd_bus_path_decode(path, SYSTEMD_PATH "/unit", &name) <= 0)
+                return 0;
+        for (size_t i = 0; i < systemd.n; i++)
+                if (streq(systemd.units[i].name, name)) {
+                        *ret = &systemd.units[i];
+                        return 1;
+                }
+        return 0;
+}
+
+static int get_unit(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const FakeUnit *unit = userdata;
+
+        if (streq(property, "Id"))
+                systemd.n_questions++;
+        if (streq(property, "DropInPaths"))
+                return *unit->drop_in ? sd_bus_message_append(reply, "as", 1, unit->drop_in)
+                                      : sd_bus_message_append(reply, "as", 0);
+        return sd_bus_message_append(reply, "s",
+                                     streq(property, "Id")             ? unit->id
+                                     : streq(property, "LoadState")    ? unit->state
+                                     : streq(property, "FragmentPath") ? unit->fragment
+                                     : streq(property, "ControlGroup") ? unit->cgroup
+                                                                       : "system.slice");
+}
+
+static int get_exec(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const FakeUnit *unit = userdata;
+
+        assert_true(sd_bus_message_open_container(reply, 'a', "(sasbttttuii)") >= 0);
+        for (size_t i = 0; i < ELEMENTSOF(unit->programs) && unit->programs[i]; i++)
+                assert_true(sd_bus_message_append(reply, "(sasbttttuii)", unit->programs[i], 1,
+                                                  "argv0", 0, UINT64_C(0), UINT64_C(0), UINT64_C(0),
+                                                  UINT64_C(0), 0, 0, 0) >= 0);
+        return sd_bus_message_close_container(reply);
+}
+
+static const sd_bus_vtable manager_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_METHOD("Subscribe", "", "", on_subscribe, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("ListUnitsByPatterns", "asas", "a(ssssssouso)", on_list,
+                      SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_PROPERTY("UnitPath", "as", get_path, 0, 0),
+        SD_BUS_VTABLE_END,
+};
+
+static const sd_bus_vtable unit_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_PROPERTY("Id", "s", get_unit, 0, 0),
+        SD_BUS_PROPERTY("LoadState", "s", get_unit, 0, 0),
+        SD_BUS_PROPERTY("FragmentPath", "s", get_unit, 0, 0),
+        SD_BUS_PROPERTY("DropInPaths", "as", get_unit, 0, 0),
+        SD_BUS_VTABLE_END,
+};
+
+static const sd_bus_vtable service_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_PROPERTY("ControlGroup", "s", get_unit, 0, 0),
+        SD_BUS_PROPERTY("Slice", "s", get_unit, 0, 0),
+        SD_BUS_PROPERTY("ExecStart", "a(sasbttttuii)", get_exec, 0, 0),
+        SD_BUS_VTABLE_END,
+};
+
+static int setup(void **state) {
+        sd_bus *bus;
+
+        assert_ok(fixture_setup(state));
+        memset(&systemd, 0, sizeof(systemd));
+        systemd.fixture = *state;
+        bus = systemd.fixture->client;
+        (void) snprintf(systemd.directory, sizeof(systemd.directory), "%s/units",
+                        systemd.fixture->directory);
+        assert_ok(mkdir(systemd.directory, 0755));
+        assert_true(sd_bus_add_object_vtable(bus, NULL, SYSTEMD_PATH, SYSTEMD ".Manager",
+                                             manager_vtable, NULL) >= 0);
+        assert_true(sd_bus_add_fallback_vtable(bus, NULL, SYSTEMD_PATH "/unit", SYSTEMD ".Unit",
+                                               unit_vtable, find_unit, NULL) >= 0);
+        assert_true(sd_bus_add_fallback_vtable(bus, NULL, SYSTEMD_PATH "/unit", SYSTEMD ".Service",
+                                               service_vtable, find_unit, NULL) >= 0);
+        assert_ok(units_new(bus_get_connection(systemd.fixture->manager->bus),
+                            &manager_units_handlers, systemd.fixture->manager,
+                            &systemd.fixture->manager->units));
+        fixture_run(systemd.fixture);
+        return 0;
+}
+
+static void write_file(const char *name, const char *text) {
+        char path[200];
+        FILE *f;
+
+        (void) snprintf(path, sizeof(path), "%s/%s", systemd.directory, name);
+        f = fopen(path, "we");
+        assert_non_null(f);
+        assert_true(fputs(text, f) >= 0);
+        assert_ok(fclose(f));
+}
+
+#define SECTION(budget) "[X-Tlob a]\nExecutable=libc.so.6\nFunction=fsync\nBudgetSec=" budget "\n"
+
+static FakeUnit *add_unit(const char *name, const char *text) {
+        FakeUnit *unit = &systemd.units[systemd.n++];
+
+        *unit = (FakeUnit){ .name = name, .id = name, .state = "loaded", .cgroup = "" };
+        (void) snprintf(unit->fragment, sizeof(unit->fragment), "%s/%s", systemd.directory, name);
+        write_file(name, text);
+        return unit;
+}
+
+static void send_signal(const char *path, const char *interface, const char *member,
+                        const char *types, ...) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        va_list ap;
+
+        assert_true(sd_bus_message_new_signal(systemd.fixture->client, &m, path, interface,
+                                              member) >= 0);
+        va_start(ap, types);
+        assert_true(sd_bus_message_appendv(m, types, ap) >= 0);
+        va_end(ap);
+        assert_true(sd_bus_message_set_sender(m, SYSTEMD) >= 0);
+        assert_true(sd_bus_send(systemd.fixture->client, m, NULL) >= 0);
+}
+
+static void unit_changes(const char *name) {
+        _cleanup_free_ char *path = NULL;
+
+        assert_true(sd_bus_path_encode(SYSTEMD_PATH "/unit", name, &path) >= 0);
+        send_signal(path, "org.freedesktop.DBus.Properties", "PropertiesChanged", "sa{sv}as",
+                    SYSTEMD ".Unit", 0, 0);
+        fixture_run(systemd.fixture);
+}
+
+static void reload(void) {
+        assert_true(manager_reload(systemd.fixture->manager) >= 0);
+        fixture_run(systemd.fixture);
+        assert_false(systemd.fixture->manager->reloading);
+}
+
+static const Binding *binding(const char *name) {
+        return binding_table_get(manager_bindings(systemd.fixture->manager), name);
+}
+
+static void assert_state(const char *name, BindingState state) {
+        assert_non_null(binding(name));
+        assert_int_equal(binding(name)->state, state);
+}
+
+static void test_life(void **state) {
+        FakeUnit *unit = add_unit("x.service", SECTION("5ms"));
+
+        add_unit("y.service", "[Service]\n");
+        reload();
+        assert_state("x.service/a", BINDING_WAITING);
+        assert_int_equal(manager_bindings(systemd.fixture->manager)->n, 1);
+        /* A unit that nobody has written about is not asked about. */
+        assert_int_equal(systemd.n_questions, 1);
+
+        unit->cgroup = "/";
+        unit_changes("x.service");
+        assert_state("x.service/a", BINDING_ACTIVE);
+        unit->cgroup = "";
+        unit_changes("x.service");
+        assert_state("x.service/a", BINDING_WAITING);
+        assert_string_equal(binding("x.service/a")->state_reason, "x.service does not run");
+}
+
+/* What does not change is not touched, and a budget is changed in place. */
+static void test_reload(void **state) {
+        FakeCalls before;
+
+        add_unit("x.service", SECTION("5ms"))->cgroup = "/";
+        add_unit("z.service", SECTION("6ms"))->cgroup = "/";
+        reload();
+        before = *fake_calls();
+        reload();
+        assert_int_equal(fake_calls()->add, before.add);
+        assert_int_equal(fake_calls()->remove, before.remove);
+
+        write_file("x.service", SECTION("7ms"));
+        reload();
+        assert_int_equal(fake_calls()->add, before.add);
+        assert_int_equal(fake_calls()->remove, before.remove);
+        assert_int_equal(binding("x.service/a")->budget_ns[TLOB_BUDGET_TOTAL], 7000000);
+        assert_int_equal(binding("z.service/a")->budget_ns[TLOB_BUDGET_TOTAL], 6000000);
+
+        write_file("x.service", "[Service]\n");
+        reload();
+        assert_null(binding("x.service/a"));
+        assert_int_equal(fake_calls()->remove, before.remove + 1);
+}
+
+static void test_states(void **state) {
+        FakeUnit *unit = add_unit("x.service", SECTION("5ms"));
+
+        unit->state = "masked";
+        reload();
+        assert_null(binding("x.service/a"));
+        unit->state = "loaded";
+        unit_changes("x.service");
+        assert_state("x.service/a", BINDING_WAITING);
+        unit->state = "error";
+        unit_changes("x.service");
+        assert_null(binding("x.service/a"));
+}
+
+static void test_instances(void **state) {
+        FakeUnit *unit;
+
+        add_unit("t@.service", SECTION("5ms"))->id = "nothing.service";
+        reload();
+        assert_int_equal(manager_bindings(systemd.fixture->manager)->n, 0);
+
+        unit = add_unit("t@a.service", "");
+        (void) strcpy(unit->fragment, systemd.units[0].fragment);
+        unit->cgroup = "/";
+        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "JobRemoved", "uoss", 1, "/", "t@a.service",
+                    "done");
+        fixture_run(systemd.fixture);
+        assert_state("t@a.service/a", BINDING_ACTIVE);
+        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "UnitRemoved", "so", "t@a.service", "/");
+        fixture_run(systemd.fixture);
+        assert_null(binding("t@a.service/a"));
+}
+
+static void test_alias(void **state) {
+        FakeUnit *unit = add_unit("real.service", "[Service]\n"), *alias;
+
+        alias = add_unit("alias.service", SECTION("5ms"));
+        (void) strcpy(unit->drop_in, alias->fragment);
+        *alias = *unit;
+        alias->name = "alias.service";
+        reload();
+        assert_state("real.service/a", BINDING_WAITING);
+        assert_null(binding("alias.service/a"));
+        alias->cgroup = unit->cgroup = "/";
+        unit_changes("real.service");
+        assert_state("real.service/a", BINDING_ACTIVE);
+}
+
+static void test_program(void **state) {
+        FakeUnit *unit = add_unit("x.service", "[X-Tlob a]\nFunction=f\nBudgetSec=1s\n");
+
+        reload();
+        assert_state("x.service/a", BINDING_FAILED);
+        assert_non_null(strstr(binding("x.service/a")->state_reason, "has no ExecStart="));
+        unit->programs[0] = "/bin/sh";
+        unit_changes("x.service");
+        assert_non_null(strstr(binding("x.service/a")->state_reason, "runs other code"));
+        unit->programs[1] = "/bin/true";
+        unit_changes("x.service");
+        assert_non_null(strstr(binding("x.service/a")->state_reason, "several programs"));
+        unit->programs[0] = "/nonexistent/program";
+        unit->programs[1] = NULL;
+        unit_changes("x.service");
+        assert_state("x.service/a", BINDING_WAITING);
+        unit->cgroup = "/";
+        unit_changes("x.service");
+        assert_state("x.service/a", BINDING_FAILED);
+}
+
+/* systemd does not answer as it should: what is known stays, and the rest goes on. */
+static void test_broken(void **state) {
+        add_unit("x.service", SECTION("5ms"));
+        reload();
+        assert_state("x.service/a", BINDING_WAITING);
+        systemd.is_broken = true;
+        fixture_write(systemd.fixture, 0, "bindings.d/b.conf",
+                      "[Binding b]\nExecutable=libc.so.6\nFunction=fsync\nBudgetSec=1ms\n");
+        reload();
+        assert_state("x.service/a", BINDING_WAITING);
+        assert_state("b", BINDING_ACTIVE);
+}
+
+static void test_odd_signals(void **state) {
+        FakeUnit *unit = add_unit("x.service", SECTION("5ms"));
+
+        reload();
+        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "JobRemoved", "s", "x.service");
+        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "UnitRemoved", "u", 1);
+        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "UnitRemoved", "so", "nosuch.service", "/");
+        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "Reloading", "s", "yes");
+        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "Reloading", "b", 1);
+        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "Reloading", "b", 1);
+        send_signal(SYSTEMD_PATH "/unit", "org.freedesktop.DBus.Properties", "PropertiesChanged",
+                    "sa{sv}as", SYSTEMD ".Unit", 0, 0);
+        unit_changes("nosuch.service");
+        /* All units are forgotten for a moment while systemd reads its files. */
+        unit->cgroup = "/";
+        unit_changes("x.service");
+        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "UnitRemoved", "so", "x.service", "/");
+        fixture_run(systemd.fixture);
+        assert_state("x.service/a", BINDING_ACTIVE);
+
+        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "Reloading", "b", 0);
+        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "UnitFilesChanged", "");
+        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "Reloading", "b", 0);
+        fixture_run(systemd.fixture);
+        assert_false(systemd.fixture->manager->reloading);
+        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "UnitRemoved", "so", "x.service", "/");
+        fixture_run(systemd.fixture);
+        assert_state("x.service/a", BINDING_WAITING);
+}
+
+/* Calls that come while it is going on are answered, too. */
+static void test_joined_reloads(void **state) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+
+        if (geteuid() != 0)
+                skip();
+        add_unit("x.service", SECTION("5ms"));
+        assert_true(manager_reload(systemd.fixture->manager) > 0);
+        assert_ok(fixture_call(systemd.fixture, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE, "Reload",
+                               &error, NULL, NULL));
+        assert_state("x.service/a", BINDING_WAITING);
+        fixture_run(systemd.fixture);
+        assert_false(systemd.fixture->manager->reloading);
+}
+
+static void test_set_budget(void **state) {
+        _cleanup_free_ char *error = NULL;
+        Manager *m = systemd.fixture->manager;
+
+        add_unit("x.service", SECTION("5ms"));
+        reload();
+        assert_ok(manager_set_budget(m, "x.service/a", 9000000, 0, &error));
+        reload();
+        assert_int_equal(binding("x.service/a")->budget_ns[TLOB_BUDGET_TOTAL], 9000000);
+        unit_changes("x.service");
+        assert_int_equal(binding("x.service/a")->budget_ns[TLOB_BUDGET_TOTAL], 9000000);
+        assert_int_equal(manager_remove_binding(m, "x.service/a", &error), -EPERM);
+        assert_non_null(strstr(error, "units/x.service:1"));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_life, setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_reload, setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_states, setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_instances, setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_alias, setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_program, setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_broken, setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_odd_signals, setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_joined_reloads, setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_set_budget, setup, fixture_teardown),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
