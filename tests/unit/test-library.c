@@ -4,8 +4,12 @@
 
 #include "library.h"
 
+#include <fcntl.h>
+#include <sys/sendfile.h>
+
 #include "cleanup.h"
 #include "machine.h"
+#include "temporary.h"
 #include "test.h"
 
 typedef struct Cache {
@@ -78,6 +82,17 @@ static void test_damaged(void **state) {
         assert_null(library_cache_lookup(&cache, sizeof(cache), "libx.so.1"));
 }
 
+static int copy_file(const char *from, const char *to) {
+        _cleanup_close_ int in = open(from, O_RDONLY | O_CLOEXEC), out = -EBADF;
+
+        out = open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+        if (in < 0 || out < 0)
+                return -errno;
+        while (sendfile(out, in, NULL, 1 << 20) > 0)
+                ;
+        return 0;
+}
+
 static void test_find(void **state) {
         static const char *const missing[] = {
                 "",        ".", "..", "/lib/libc.so.6", "../libc.so.6", "libno-such-thing.so.4711",
@@ -98,11 +113,37 @@ static void test_find(void **state) {
         assert_int_equal(path[0], '/');
 }
 
+/* As the loader for a program whose RUNPATH is "/nonexistent:$ORIGIN/private". */
+static void test_run_path(void **state) {
+        _cleanup_free_ char *libc = NULL, *path = NULL, *program = NULL;
+        _cleanup_(temporary_done) Temporary tmp = {};
+
+        temporary_init(&tmp);
+        program = strdup(temporary_path(&tmp, "program"));
+        assert_non_null(program);
+        assert_ok(library_find("libc.so.6", NULL, &libc));
+        temporary_write(&tmp, "private/none", "");
+        assert_ok(copy_file(RUN_PATH_PROGRAM, program));
+        assert_ok(symlink(libc, temporary_path(&tmp, "private/libprivate-of-test.so.1")));
+
+        assert_int_equal(library_find("libprivate-of-test.so.1", NULL, &path), -ENOENT);
+        assert_ok(library_find("libprivate-of-test.so.1", program, &path));
+        assert_string_equal(path, libc);
+        assert_int_equal(library_find("none", program, &path), -ENOENT);
+
+        /* What is not there is found where all others find it. */
+        free(TAKE_PTR(path));
+        assert_ok(library_find("libc.so.6", program, &path));
+        assert_string_equal(path, libc);
+        assert_int_equal(library_find("libprivate-of-test.so.1", "/nonexistent", &path), -ENOENT);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_lookup),
                 cmocka_unit_test(test_damaged),
                 cmocka_unit_test(test_find),
+                cmocka_unit_test(test_run_path),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
