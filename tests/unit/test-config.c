@@ -521,7 +521,8 @@ static void test_unit_long_lines(void **state) {
 /* A template's file is that of each instance: what is wrong with it is said once. */
 static void test_unit_instances(void **state) {
         _cleanup_(config_freep) Config *config = NULL;
-        static const char text[] = "[X-Tlob a]\nColour=red\n";
+        static const char text[] = "[X-Tlob a]\nColour=red\n",
+                          override[] = "[Override x@2.service/a]\nBudgetSec=9ms\n";
         uint64_t budget_ns;
 
         assert_ok(config_new(&config));
@@ -530,8 +531,7 @@ static void test_unit_instances(void **state) {
         assert_int_equal(config->n_messages, 1);
         assert_int_equal(config->bindings.n, 2);
 
-        assert_ok(config_parse(config, CONFIG_FILE_OVERRIDES, "o",
-                               "[Override x@2.service/a]\nBudgetSec=9ms\n", 41));
+        assert_ok(config_parse(config, CONFIG_FILE_OVERRIDES, "o", override, strlen(override)));
         config_apply_overrides(config);
         assert_true(config_get_override(config, "x@2.service/a", &budget_ns));
         assert_int_equal(get(config, "x@2.service/a")->budget_ns[TLOB_BUDGET_TOTAL], 9000000);
