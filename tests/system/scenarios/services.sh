@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# Real services, started by their own unit files, with budgets in drop-ins and a cause made on
+# purpose: violations name the unit, and the three times name the cause. nginx: its own program, found
+# by its ExecStart=. PostgreSQL: one function of its server, slow by a lock, by work, and for want of a
+# CPU.
+
+. "${BASH_SOURCE[0]%/*}/assert.sh"
+
+etc=/etc/systemd/system
+
+drop_in() {
+        mkdir -p "$etc/$1.d"
+        printf '%s\n' "${@:2}" >"$etc/$1.d/50-latency.conf"
+}
+
+violations() {
+        tlobctl violations -j -b "$1"
+}
+
+ends_of() {
+        journalctl --boot -q -o json -t tlob MESSAGE_ID=b712727f10d94a359d0790c76c950ef5 TLOB_BINDING="$1" |
+                jq -s 'map({running: (.TLOB_RUNNING_NS | tonumber), waiting: (.TLOB_WAITING_NS | tonumber),
+                        sleeping: (.TLOB_SLEEPING_NS | tonumber), elapsed: (.TLOB_ELAPSED_NS | tonumber),
+                        unit: .OBJECT_SYSTEMD_UNIT})'
+}
+
+# dominated BINDING STATE: the last completed violation spent most of its time so.
+dominated() {
+        ends_of "$1" | jq -e --arg state "$2" 'length > 0 and (last | .[$state] > 0.6 * .elapsed and
+                .running + .waiting + .sleeping == .elapsed)'
+}
+
+# nginx.
+drop_in nginx.service '[X-Tlob request]' 'Function=ngx_http_process_request' 'BudgetSec=1s' \
+        '[X-Tlob any]' 'Function=ngx_http_handler' 'BudgetSec=1us'
+systemctl daemon-reload
+start_fresh
+check "nginx: verify" tlobctl verify --unit=nginx
+systemctl start nginx
+until_true sh -c 'tlobctl show -j nginx.service/request | grep -q "\"active\""'
+get() {
+        exec {web}<>/dev/tcp/localhost/80 && printf 'GET / HTTP/1.0\r\n\r\n' >&"$web" && cat <&"$web"
+        exec {web}>&-
+}
+check "nginx: it answers" grep -q 'Welcome to nginx' <(get)
+for ((i = 1; i < 100; i++)); do
+        get >/dev/null
+done
+equal "nginx: each request is a window" "$(tlobctl show -j nginx.service/request | jq -c '.[0] | [.Windows, .Violations]')" '[100,0]'
+holds "nginx: violations name the unit and its program" "$(violations nginx.service/any)" \
+        'length > 0 and all(.unit == "nginx.service" and .executable == "/usr/sbin/nginx" and .comm == "nginx")'
+matches "nginx: they stand among its lines" "$(journalctl --boot -q -u nginx -o cat)" \
+        '^nginx.service/any: over its 1us budget in nginx'
+check "nginx: reload" systemctl reload nginx
+until_true grep -q 'Welcome' <(get)
+get >/dev/null
+holds "nginx: new workers are measured" "$(tlobctl show -j nginx.service/request)" '.[0].Windows >= 101 and .[0].State == "active"'
+check "nginx: restart" systemctl restart nginx
+get >/dev/null
+holds "nginx: after a restart, too" "$(tlobctl show -j nginx.service/request)" '.[0].Windows >= 102'
+systemctl stop nginx
+
+# PostgreSQL.
+unit=postgresql@15-main.service
+drop_in "$unit" '[X-Tlob query]' 'Function=standard_ExecutorRun' 'BudgetSec=100ms'
+systemctl daemon-reload
+tlobctl reload >/dev/null 2>&1
+matches "postgres: ExecStart= is a script, and it is said what to write" \
+        "$(tlobctl show -j "$unit/query" | jq -r '.[0].StateReason')" 'script.*Write Executable='
+drop_in "$unit" '[X-Tlob query]' 'Executable=/usr/lib/postgresql/15/bin/postgres' 'Function=standard_ExecutorRun' \
+        'BudgetSec=100ms' '[X-Tlob sync]' 'Executable=libc.so.6' 'Function=fdatasync' 'BudgetSec=infinity'
+systemctl daemon-reload
+check "postgres: with its program it waits" until_true sh -c "tlobctl show -j $unit/query | grep -q waiting"
+check "postgres: it starts" systemctl start "$unit"
+check "postgres: and is active" until_true sh -c "tlobctl show -j $unit/query | grep -q '\"active\"'"
+
+sql() {
+        runuser -u postgres -- psql -qAt -c "$1" 2>&1
+}
+check "postgres: a table" sql 'CREATE TABLE t AS SELECT 1 AS id, 0 AS x'
+equal "postgres: what is quick is no violation" "$(violations "$unit/query" | jq length)" 0
+holds "postgres: syncs of this unit are counted" "$(tlobctl show -j "$unit/sync")" '.[0].Windows > 0 and .[0].Violations == 0'
+
+# A row that someone else holds.
+runuser -u postgres -- psql -qAt >/dev/null <<'END' &
+BEGIN; UPDATE t SET x = 1; SELECT pg_sleep(0.6); COMMIT;
+END
+holder=$!
+until_true sh -c "tlobctl violations -j -b $unit/query | jq -e 'length > 0'"
+sql 'UPDATE t SET x = 2' >/dev/null
+wait $holder
+check "postgres: a lock is sleeping" until_true dominated "$unit/query" sleeping
+holds "postgres: the unit is the right one" "$(violations "$unit/query")" 'all(.unit == "postgresql@15-main.service")'
+
+# Work.
+sql 'SELECT sum(sqrt(i)) FROM generate_series(1, 4000000) i' >/dev/null
+check "postgres: work is running" until_true dominated "$unit/query" running
+
+# The same work, and no CPU to do it.
+if grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
+        systemctl set-property --runtime "$unit" CPUQuota=10%
+        sql 'SELECT sum(sqrt(i)) FROM generate_series(1, 1000000) i' >/dev/null
+        check "postgres: a CPU quota is waiting" until_true dominated "$unit/query" waiting
+else
+        # In sessions of their own, since the kernel can share out the CPU by session.
+        pids=()
+        for ((i = 0; i < 8; i++)); do
+                setsid taskset -c 0 sh -c 'while :; do :; done' &
+                pids+=($!)
+        done
+        taskset -apc 0 "$(head -n1 /var/lib/postgresql/15/main/postmaster.pid)" >/dev/null
+        sql 'SELECT sum(sqrt(i)) FROM generate_series(1, 500000) i' >/dev/null
+        kill "${pids[@]}"
+        check "postgres: a crowded CPU is waiting" until_true dominated "$unit/query" waiting
+fi
+holds "postgres: every violation has ended, and the books balance" \
+        "$(tlobctl show -j "$unit/query" | jq '.[0].Counters')" \
+        '.starts == ."in-budget" + .violated + .open + .exit + .exec + .abandoned + .removed + ."over-limit"'
+
+systemctl stop "$unit"
+check "postgres: it waits when it is stopped" until_true sh -c "tlobctl show -j $unit/query | grep -q waiting"
+rm -r "$etc/nginx.service.d" "$etc/$unit.d"
+systemctl daemon-reload
+finish
