@@ -16,9 +16,14 @@
 #define SYSTEMD_UNIT      "org.freedesktop.systemd1.Unit"
 #define BUS_PROPERTIES    "org.freedesktop.DBus.Properties"
 
-#define UNIT_QUESTIONS_MAX 4
+#define UNIT_QUESTIONS_MAX 7
 
 typedef struct Unit Unit;
+
+typedef struct UnitQuestion {
+        Unit *unit;
+        sd_bus_slot *slot; /* NULL: not under way */
+} UnitQuestion;
 
 struct Unit {
         Units *units;
@@ -33,7 +38,7 @@ struct Unit {
         UnitInfo info; /* name NULL: nothing is known yet */
         UnitInfo next; /* as far as it has been answered */
 
-        sd_bus_slot *questions[UNIT_QUESTIONS_MAX];
+        UnitQuestion questions[UNIT_QUESTIONS_MAX];
         unsigned n_questions; /* under way */
         int error;            /* of an answer */
         bool again;           /* something has changed since it was asked */

@@ -9,6 +9,8 @@
  * Asking about a unit that is not loaded makes systemd load it for a moment. It tells of that with
  * UnitNew and UnitRemoved, on which therefore nobody may be asked anything.
  *
+ * Each property is asked for by itself: among "all" are some for which systemd reads whole directories.
+ *
  * At most ASKING_MAX units are asked about at once: the bus daemon allows no more than 128 calls
  * that wait for their reply.
  */
@@ -21,7 +23,7 @@
 #include "cgroup.h"
 #include "unit-internal.h"
 
-#define ASKING_MAX 32
+#define ASKING_MAX 16
 
 /* Where systemd looks for a program that is given without its path. */
 static const char *const program_directories[] = {
@@ -69,7 +71,7 @@ Unit *unit_free(Unit *unit) {
                 return NULL;
 
         for (size_t i = 0; i < UNIT_QUESTIONS_MAX; i++)
-                sd_bus_slot_unref(unit->questions[i]);
+                sd_bus_slot_unref(unit->questions[i].slot);
         unit_info_done(&unit->next);
         unit_info_done(&unit->info);
         free(unit->path);
@@ -170,6 +172,11 @@ static void unit_finish(Unit *unit) {
         } else {
                 if (!unit->next.name)
                         unit->next.name = strdup(unit->name);
+                /* What systemd does not read is not the unit's. */
+                if (!unit->next.is_loaded) {
+                        free_strings(unit->next.files);
+                        unit->next.files = NULL;
+                }
                 unit->info = unit->next;
                 unit->next = (UnitInfo){};
                 tell(unit, &before);
@@ -192,7 +199,7 @@ static void unit_finish(Unit *unit) {
 
 /* The answer to one of the questions has been read, into unit->next. */
 static void unit_take_answer(Unit *unit, size_t question, int error) {
-        unit->questions[question] = sd_bus_slot_unref(unit->questions[question]);
+        unit->questions[question].slot = sd_bus_slot_unref(unit->questions[question].slot);
         if (error < 0 && unit->error == 0)
                 unit->error = error;
         if (unit->n_questions > 1)
@@ -216,8 +223,7 @@ static int append_string(char ***strings, const char *s) {
         return p[n] ? 0 : -ENOMEM;
 }
 
-/* Drop-ins come after the fragment, in whatever order the properties come. */
-static int read_files(sd_bus_message *m, UnitInfo *info) {
+static int read_drop_ins(sd_bus_message *m, Unit *unit) {
         const char *path;
         int r;
 
@@ -228,94 +234,38 @@ static int read_files(sd_bus_message *m, UnitInfo *info) {
         if (r < 0)
                 return r;
         while ((r = sd_bus_message_read(m, "s", &path)) > 0) {
-                r = append_string(&info->files, path);
+                r = append_string(&unit->next.files, path);
                 if (r < 0)
                         return r;
         }
-        if (r < 0)
-                return r;
-        r = sd_bus_message_exit_container(m);
-        return r < 0 ? r : sd_bus_message_exit_container(m);
-}
-
-/* The fragment is kept apart until all properties are read. */
-typedef struct UnitReading {
-        const char *fragment;
-        const char *load_state;
-} UnitReading;
-
-static int read_unit_property(sd_bus_message *m, UnitInfo *info, UnitReading *reading) {
-        const char *key, *value;
-        int r;
-
-        r = sd_bus_message_read(m, "s", &key);
-        if (r < 0)
-                return r;
-        if (streq(key, "DropInPaths"))
-                return read_files(m, info);
-        if (!streq(key, "Id") && !streq(key, "FragmentPath") && !streq(key, "LoadState"))
-                return sd_bus_message_skip(m, "v");
-
-        r = sd_bus_message_read(m, "v", "s", &value);
-        if (r < 0)
-                return r;
-        if (streq(key, "Id"))
-                return free_and_strdup(&info->name, value);
-        if (streq(key, "FragmentPath"))
-                reading->fragment = value;
-        else
-                reading->load_state = value;
-        return 0;
-}
-
-static int put_fragment_first(UnitInfo *info, const char *fragment) {
-        char **drop_ins = info->files;
-        int r;
-
-        info->files = NULL;
-        r = append_string(&info->files, fragment);
-        for (char **p = drop_ins; r >= 0 && p && *p; p++)
-                r = append_string(&info->files, *p);
-        free_strings(drop_ins);
         return r;
 }
 
-static int read_unit(sd_bus_message *m, UnitInfo *info) {
-        UnitReading reading = {};
+/* It is asked for before the drop-ins, and answers come in order. */
+static int read_fragment(sd_bus_message *m, Unit *unit) {
+        const char *path;
         int r;
 
-        r = sd_bus_message_enter_container(m, 'a', "{sv}");
-        if (r < 0)
-                return r;
-        while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                r = read_unit_property(m, info, &reading);
-                if (r < 0)
-                        return r;
-                r = sd_bus_message_exit_container(m);
-                if (r < 0)
-                        return r;
-        }
-        if (r < 0)
-                return r;
-
-        info->is_loaded = streq_empty(reading.load_state, "loaded");
-        if (!info->is_loaded) {
-                free_strings(info->files);
-                info->files = NULL;
-                return 0;
-        }
-        return reading.fragment && *reading.fragment != '\0'
-                       ? put_fragment_first(info, reading.fragment)
-                       : 0;
+        r = sd_bus_message_read(m, "v", "s", &path);
+        return r < 0 || *path == '\0' ? r : append_string(&unit->next.files, path);
 }
 
-static int on_unit(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Unit *unit = userdata;
-        int r = sd_bus_message_is_method_error(m, NULL) ? -sd_bus_message_get_errno(m)
-                                                        : read_unit(m, &unit->next);
+static int read_id(sd_bus_message *m, Unit *unit) {
+        const char *id;
+        int r;
 
-        unit_take_answer(unit, 0, r);
-        return 0;
+        r = sd_bus_message_read(m, "v", "s", &id);
+        return r < 0 ? r : free_and_strdup(&unit->next.name, id);
+}
+
+static int read_load_state(sd_bus_message *m, Unit *unit) {
+        const char *state;
+        int r;
+
+        r = sd_bus_message_read(m, "v", "s", &state);
+        if (r >= 0)
+                unit->next.is_loaded = streq(state, "loaded");
+        return r;
 }
 
 static int read_cgroup(sd_bus_message *m, Unit *unit) {
@@ -331,15 +281,6 @@ static int read_cgroup(sd_bus_message *m, Unit *unit) {
             cgroup_path_get_id(units->cgroup_root, path, &unit->next.cgroup_id,
                                &unit->next.cgroup_level) < 0)
                 unit->next.cgroup_id = 0;
-        return 0;
-}
-
-static int on_cgroup(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Unit *unit = userdata;
-        int r = sd_bus_message_is_method_error(m, NULL) ? -sd_bus_message_get_errno(m)
-                                                        : read_cgroup(m, unit);
-
-        unit_take_answer(unit, 1, r);
         return 0;
 }
 
@@ -397,27 +338,18 @@ static int read_programs(sd_bus_message *m, UnitInfo *info) {
         return r;
 }
 
-static int read_exec(sd_bus_message *m, UnitInfo *info) {
+static int read_exec(sd_bus_message *m, Unit *unit) {
         int r;
 
         r = sd_bus_message_enter_container(m, 'v', "a(sasbttttuii)");
         if (r < 0)
                 return r;
         r = sd_bus_message_enter_container(m, 'a', "(sasbttttuii)");
-        return r < 0 ? r : read_programs(m, info);
-}
-
-static int on_exec(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Unit *unit = userdata;
-        int r = sd_bus_message_is_method_error(m, NULL) ? -sd_bus_message_get_errno(m)
-                                                        : read_exec(m, &unit->next);
-
-        unit_take_answer(unit, 2, r);
-        return 0;
+        return r < 0 ? r : read_programs(m, &unit->next);
 }
 
 /* A slice says by its name where it is; everything else by the slice that it is in. */
-static int read_slice(sd_bus_message *m, UnitInfo *info, const char *unit) {
+static int read_slice(sd_bus_message *m, Unit *unit) {
         const char *slice;
         int r;
 
@@ -425,26 +357,52 @@ static int read_slice(sd_bus_message *m, UnitInfo *info, const char *unit) {
         if (r < 0)
                 return r;
         /* An alias has no cgroup of its own. */
-        return cgroup_path_of_unit(unit_types[unit_type(unit)].has_slice ? slice : NULL,
-                                   info->name ?: unit, &info->cgroup_path);
+        return cgroup_path_of_unit(unit_types[unit_type(unit->name)].has_slice ? slice : NULL,
+                                   unit->next.name ?: unit->name, &unit->next.cgroup_path);
 }
 
-static int on_slice(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Unit *unit = userdata;
-        int r = sd_bus_message_is_method_error(m, NULL) ? -sd_bus_message_get_errno(m)
-                                                        : read_slice(m, &unit->next, unit->name);
+/* In the order in which they are asked and answered. */
+static const struct {
+        const char *property;
+        int (*read)(sd_bus_message *m, Unit *unit);
+        bool of_type; /* of the interface of the unit's type */
+        bool of_exec; /* only units that have programs have it */
+} questions[] = {
+        { "Id", read_id, false, false },
+        { "LoadState", read_load_state, false, false },
+        { "FragmentPath", read_fragment, false, false },
+        { "DropInPaths", read_drop_ins, false, false },
+        { "ControlGroup", read_cgroup, true, false },
+        { "Slice", read_slice, true, false },
+        { "ExecStart", read_exec, true, true },
+};
 
-        unit_take_answer(unit, 3, r);
+_Static_assert(ELEMENTSOF(questions) == UNIT_QUESTIONS_MAX, "one slot for each question");
+
+static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        UnitQuestion *question = userdata;
+        Unit *unit = question->unit;
+        size_t i = (size_t) (question - unit->questions);
+        int r = sd_bus_message_is_method_error(m, NULL) ? -sd_bus_message_get_errno(m)
+                                                        : questions[i].read(m, unit);
+
+        unit_take_answer(unit, i, r);
         return 0;
 }
 
-static int ask_property(Unit *unit, size_t question, const char *interface, const char *property,
-                        sd_bus_message_handler_t handler) {
+static int ask_question(Unit *unit, size_t i) {
+        UnitQuestion *question = &unit->questions[i];
+        size_t type = unit_type(unit->name);
         int r;
 
-        r = sd_bus_call_method_async(unit->units->bus, &unit->questions[question], SYSTEMD_NAME,
-                                     unit->path, BUS_PROPERTIES, property ? "Get" : "GetAll",
-                                     handler, unit, property ? "ss" : "s", interface, property);
+        if (questions[i].of_exec && !unit_types[type].has_exec)
+                return 0;
+        question->unit = unit;
+        r = sd_bus_call_method_async(
+                unit->units->bus, &question->slot, SYSTEMD_NAME, unit->path, BUS_PROPERTIES, "Get",
+                on_answer, question, "ss",
+                questions[i].of_type ? unit_types[type].interface : SYSTEMD_UNIT,
+                questions[i].property);
         if (r >= 0)
                 unit->n_questions++;
         return r;
@@ -464,8 +422,7 @@ static void unit_queue(Unit *unit) {
 
 int unit_ask(Unit *unit) {
         Units *units = unit->units;
-        size_t type = unit_type(unit->name);
-        int r;
+        int r = 0;
 
         if (!units->bus || unit->queued)
                 return 0;
@@ -479,13 +436,8 @@ int unit_ask(Unit *unit) {
 
         unit->error = 0;
         unit_info_done(&unit->next);
-        r = ask_property(unit, 0, SYSTEMD_UNIT, NULL, on_unit);
-        if (r >= 0)
-                r = ask_property(unit, 1, unit_types[type].interface, "ControlGroup", on_cgroup);
-        if (r >= 0)
-                r = ask_property(unit, 3, unit_types[type].interface, "Slice", on_slice);
-        if (r >= 0 && unit_types[type].has_exec)
-                r = ask_property(unit, 2, unit_types[type].interface, "ExecStart", on_exec);
+        for (size_t i = 0; i < ELEMENTSOF(questions) && r >= 0; i++)
+                r = ask_question(unit, i);
         if (unit->n_questions > 0)
                 units->n_asking++;
         return r;
