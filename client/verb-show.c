@@ -61,6 +61,7 @@ static const Field binding_fields[] = {
         { "StopOffset", "Stop offset", FIELD_OFFSET },
         { "BudgetNSec", "Budget", FIELD_BUDGET },
         { "Backend", "Back end", FIELD_TEXT },
+        { "BackendReason", "Chosen because", FIELD_TEXT },
         { "Windows", "Windows", FIELD_COUNT },
         { "Violations", "Violations", FIELD_PROBLEM },
         { "RunningNSec", "Running", FIELD_DURATION },

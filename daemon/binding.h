@@ -76,6 +76,7 @@ typedef struct Binding {
 
         BindingState state;
         char *state_reason;      /* a sentence, NULL if there is nothing to say */
+        char *backend_reason;    /* why this back end; NULL unless active */
         struct Backend *backend; /* not owned; NULL unless active */
         uint32_t backend_index;  /* the back end's own handle, valid with backend */
         Statistics past;         /* from when its probes were set before */

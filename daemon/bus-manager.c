@@ -442,8 +442,11 @@ static int get_backends(sd_bus *b, const char *path, const char *interface, cons
 static int append_limitations(sd_bus_message *reply, const Manager *m) {
         int r;
 
-        if (m->n_slots == 0 && m->no_backend_reason) {
-                r = sd_bus_message_append(reply, "s", m->no_backend_reason);
+        /* That a kernel has no monitor of its own is no limitation: few have. */
+        for (size_t i = 0; i < m->n_absent; i++) {
+                if (m->n_slots > 0 && m->absent[i].error == -ENOENT)
+                        continue;
+                r = sd_bus_message_append(reply, "s", m->absent[i].reason);
                 if (r < 0)
                         return r;
         }
