@@ -132,6 +132,7 @@ struct Backend {
 extern const BackendOps *const backends[];
 
 extern const BackendOps backend_bpf_ops;
+extern const BackendOps backend_kernel_ops;
 
 /* What a binding asks of its back end: BackendCapability. */
 unsigned backend_needs(const Binding *binding);
