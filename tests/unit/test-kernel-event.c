@@ -7,31 +7,10 @@
 
 #include "kernel-event.h"
 
+#include "kernel-formats.h"
 #include "test.h"
 
-#define COMMON                                                                                     \
-        "format:\n"                                                                                \
-        "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"                     \
-        "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"                     \
-        "\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"             \
-        "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
-#define ID(offset)        "\tfield:int id;\toffset:" #offset ";\tsize:4;\tsigned:1;\n"
-#define PID(offset)       "\tfield:int pid;\toffset:" #offset ";\tsize:4;\tsigned:1;\n"
-#define U64(name, offset) "\tfield:u64 " #name ";\toffset:" #offset ";\tsize:8;\tsigned:0;\n"
-#define TEXT(name, offset)                                                                         \
-        "\tfield:__data_loc char[] " #name ";\toffset:" #offset ";\tsize:4;\tsigned:0;\n"
-#define PRINT "\nprint fmt: \"%d\", REC->id\n"
-
-/* As case 01 of the transcript has them. */
-static const char *const formats_v3[KERNEL_N_EVENTS] = {
-        [KERNEL_EVENT_ERROR_ENV] = "name: error_env_tlob\nID: 466\n" COMMON ID(8) TEXT(state, 12)
-                TEXT(event, 16) TEXT(env, 20) PRINT,
-        [KERNEL_EVENT_DETAIL] =
-                "name: detail_env_tlob\nID: 465\n" COMMON ID(8) U64(threshold_ns, 16)
-                        U64(running_ns, 24) U64(waiting_ns, 32) U64(sleeping_ns, 40) PRINT,
-        [KERNEL_EVENT_ERROR] =
-                "name: error_tlob\nID: 467\n" COMMON ID(8) TEXT(state, 12) TEXT(event, 16) PRINT,
-};
+static const char *const formats_v3[KERNEL_N_EVENTS] = FORMATS_V3;
 
 static int formats_with_detail(const char *detail, KernelFormats **ret, char **ret_error) {
         const char *texts[KERNEL_N_EVENTS];
@@ -171,16 +150,21 @@ static void test_missed(void **state) {
 static void test_formats(void **state) {
         static const char *const good[] = {
                 /* v2 */
-                "name: detail_env_tlob\nID: 465\n" COMMON PID(8) U64(threshold_us, 16)
-                        U64(running_ns, 24) U64(waiting_ns, 32) U64(sleeping_ns, 40) PRINT,
+                "name: detail_env_tlob\nID: 465\n" FORMAT_COMMON FORMAT_INT(pid, 8)
+                        FORMAT_U64(threshold_us, 16) FORMAT_U64(running_ns, 24)
+                                FORMAT_U64(waiting_ns, 32) FORMAT_U64(sleeping_ns, 40) FORMAT_PRINT,
                 /* in another order, with something new in between, and packed */
-                "name: detail_env_tlob\nID: 465\n" COMMON U64(sleeping_ns, 8) U64(stopped_ns, 16)
-                        U64(running_ns, 24) ID(32) U64(threshold_ns, 36) U64(waiting_ns, 44) PRINT,
+                "name: detail_env_tlob\nID: 465\n" FORMAT_COMMON FORMAT_U64(sleeping_ns, 8)
+                        FORMAT_U64(stopped_ns, 16) FORMAT_U64(running_ns, 24) FORMAT_INT(id, 32)
+                                FORMAT_U64(threshold_ns, 36) FORMAT_U64(waiting_ns, 44)
+                                        FORMAT_PRINT,
                 /* of a uprobe event, as the tests of the back end use them */
-                "name: detail_env_tlob\nID: 465\n" COMMON U64(
+                "name: detail_env_tlob\nID: 465\n" FORMAT_COMMON FORMAT_U64(
                         __probe_ip,
-                        8) "\tfield:s32 id;\toffset:16;\tsize:4;\tsigned:1;\n" U64(threshold_ns, 20)
-                        U64(running_ns, 28) U64(waiting_ns, 36) U64(sleeping_ns, 44) PRINT,
+                        8) "\tfield:s32 id;\toffset:16;\tsize:4;\tsigned:1;\n" FORMAT_U64(threshold_ns,
+                                                                                          20)
+                        FORMAT_U64(running_ns, 28) FORMAT_U64(waiting_ns, 36)
+                                FORMAT_U64(sleeping_ns, 44) FORMAT_PRINT,
         };
 
         for (size_t i = 0; i < ELEMENTSOF(good); i++) {
@@ -199,28 +183,32 @@ static void test_bad_formats(void **state) {
         } bad[] = {
                 { "", "makes no sense" },
                 { "rubbish", "makes no sense" },
-                { "name: another\nID: 465\n" COMMON ID(8) PRINT, "makes no sense" },
-                { "name: detail_env_tlob\nID: 465\n" COMMON U64(threshold_ns, 16)
-                          U64(running_ns, 24) U64(waiting_ns, 32) U64(sleeping_ns, 40) PRINT,
+                { "name: another\nID: 465\n" FORMAT_COMMON FORMAT_INT(id, 8) FORMAT_PRINT,
+                  "makes no sense" },
+                { "name: detail_env_tlob\nID: 465\n" FORMAT_COMMON FORMAT_U64(threshold_ns, 16)
+                          FORMAT_U64(running_ns, 24) FORMAT_U64(waiting_ns, 32)
+                                  FORMAT_U64(sleeping_ns, 40) FORMAT_PRINT,
                   "'id'" },
-                { "name: detail_env_tlob\nID: 465\n" COMMON ID(8) U64(running_ns, 24)
-                          U64(waiting_ns, 32) U64(sleeping_ns, 40) PRINT,
+                { "name: detail_env_tlob\nID: 465\n" FORMAT_COMMON FORMAT_INT(id, 8)
+                          FORMAT_U64(running_ns, 24) FORMAT_U64(waiting_ns, 32)
+                                  FORMAT_U64(sleeping_ns, 40) FORMAT_PRINT,
                   "'threshold_ns'" },
-                { "name: detail_env_tlob\nID: 465\n" COMMON ID(8) U64(threshold_ns, 16)
-                          U64(threshold_us, 48) U64(running_ns, 24) U64(waiting_ns, 32)
-                                  U64(sleeping_ns, 40) PRINT,
+                { "name: detail_env_tlob\nID: 465\n" FORMAT_COMMON FORMAT_INT(id, 8) FORMAT_U64(
+                          threshold_ns, 16) FORMAT_U64(threshold_us, 48) FORMAT_U64(running_ns, 24)
+                          FORMAT_U64(waiting_ns, 32) FORMAT_U64(sleeping_ns, 40) FORMAT_PRINT,
                   "'threshold_ns'" },
-                { "name: detail_env_tlob\nID: 465\n" COMMON ID(8) U64(threshold_ns, 16)
-                          U64(running_us, 24) U64(waiting_ns, 32) U64(sleeping_ns, 40) PRINT,
+                { "name: detail_env_tlob\nID: 465\n" FORMAT_COMMON FORMAT_INT(id, 8) FORMAT_U64(
+                          threshold_ns, 16) FORMAT_U64(running_us, 24) FORMAT_U64(waiting_ns, 32)
+                          FORMAT_U64(sleeping_ns, 40) FORMAT_PRINT,
                   "'running_ns'" },
-                { "name: detail_env_tlob\nID: 465\n" COMMON ID(8) U64(threshold_ns, 16) U64(
-                          running_ns,
-                          24) "\tfield:u32 waiting_ns;\toffset:32;\tsize:4;\tsigned:0;\n" U64(sleeping_ns,
-                                                                                              40)
-                          PRINT,
+                { "name: detail_env_tlob\nID: 465\n" FORMAT_COMMON FORMAT_INT(id, 8) FORMAT_U64(
+                          threshold_ns, 16)
+                          FORMAT_U64(running_ns, 24) "\tfield:u32 waiting_ns;\toffset:32;\tsize:4;\tsigned:0;\n" FORMAT_U64(
+                                  sleeping_ns, 40) FORMAT_PRINT,
                   "'waiting_ns'" },
-                { "name: detail_env_tlob\nID: 465\n" COMMON ID(8) U64(threshold_ns, 16)
-                          U64(running_ns, 24) U64(waiting_ns, 32) TEXT(sleeping_ns, 40) PRINT,
+                { "name: detail_env_tlob\nID: 465\n" FORMAT_COMMON FORMAT_INT(id, 8) FORMAT_U64(
+                          threshold_ns, 16) FORMAT_U64(running_ns, 24) FORMAT_U64(waiting_ns, 32)
+                          FORMAT_TEXT(sleeping_ns, 40) FORMAT_PRINT,
                   "'sleeping_ns'" },
         };
 
