@@ -96,7 +96,7 @@ static int kernel_backend_probe(char **ret_reason) {
         if (r >= 0)
                 r = kernel_monitor_check(&monitor, ret_reason);
         kernel_tracing_done(&tracing);
-        return r;
+        return r < 0 ? r : kernel_state_is_left();
 }
 
 static void entry_done(KernelBackend *b, KernelEntry *entry) {

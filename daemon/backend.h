@@ -49,7 +49,10 @@ typedef struct BackendOps {
         const char *name;
         unsigned capabilities; /* BackendCapability */
 
-        /* Can it work here? 0, or a negative errno with a sentence that says what is missing. */
+        /*
+         * Can it work here? 0, or a negative errno with a sentence that says what is missing. 1: it can,
+         * and a daemon that died has left something in the kernel, which is put right by making it.
+         */
         int (*probe)(char **ret_reason);
 
         /* Builds the back end; nothing is attached before the first binding. */

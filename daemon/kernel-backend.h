@@ -41,7 +41,7 @@ typedef struct KernelBackend {
         int watch_fd; /* inotify */
         int kick_fd;  /* readable when there is something to do without anyone's doing */
         int enable_watch;
-        unsigned own_enables; /* writes to "enable" of our own, not seen by the watch yet */
+        unsigned own_enables; /* writes to "enable" of our own, that the watch has yet to tell */
         uint64_t sequence;    /* makes ids of windows unique */
 
         KernelEntry *entries;

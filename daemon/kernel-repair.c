@@ -119,6 +119,7 @@ static bool read_watches(KernelBackend *b) {
                                 (void) kernel_backend_save(b);
                         }
                 }
+        b->own_enables = 0; /* what is the same twice running is told once */
         return written;
 }
 

@@ -83,6 +83,10 @@ int kernel_state_save(const KernelState *state) {
         return 0;
 }
 
+bool kernel_state_is_left(void) {
+        return access(FILE_NAME, F_OK) == 0;
+}
+
 int kernel_state_forget(void) {
         return unlink(FILE_NAME) < 0 && errno != ENOENT ? -errno : 0;
 }

@@ -21,6 +21,9 @@ void kernel_state_done(KernelState *state);
 /* 0, -ENOENT: a daemon before us has left nothing; or another negative errno. */
 int kernel_state_load(KernelState *ret);
 
+/* A daemon before us has left something. */
+bool kernel_state_is_left(void);
+
 /* Takes the place of what is there, as a whole. */
 int kernel_state_save(const KernelState *state);
 

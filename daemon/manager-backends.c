@@ -121,6 +121,19 @@ void manager_release_backends(Manager *m) {
                 }
 }
 
+void manager_finish_backends(Manager *m) {
+        for (size_t i = 0; i < m->n_slots; i++) {
+                _cleanup_free_ char *reason = NULL;
+
+                if (m->slots[i].unfinished && slot_make(m, &m->slots[i], &reason) < 0)
+                        log_warning("What a tlobd that died has left in back end '%s' stays there, "
+                                    "ignoring: %s",
+                                    m->slots[i].ops->name, reason ?: "out of memory");
+                m->slots[i].unfinished = false;
+        }
+        manager_release_backends(m);
+}
+
 BackendSlot *manager_slot_of(Manager *m, const Backend *backend) {
         for (size_t i = 0; i < m->n_slots; i++)
                 if (m->slots[i].backend == backend)

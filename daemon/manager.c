@@ -31,7 +31,10 @@ int manager_new(const BackendOps *const *ops, const char *const *directories, Ma
                 int r = ops[i]->probe(&reason);
 
                 if (r >= 0) {
-                        m->slots[m->n_slots++] = (BackendSlot){ .ops = ops[i] };
+                        m->slots[m->n_slots++] = (BackendSlot){
+                                .ops = ops[i],
+                                .unfinished = r > 0,
+                        };
                         continue;
                 }
                 if (!reason && asprintf(&reason, "%s", strerror(-r)) < 0)
@@ -167,7 +170,9 @@ int manager_start(Manager *m) {
                                       m->absent[i].reason);
         if (m->n_slots == 0)
                 log_error("Nothing can be measured here.");
-        return manager_reload(m);
+        r = manager_reload(m);
+        manager_finish_backends(m);
+        return r;
 }
 
 const BindingTable *manager_bindings(const Manager *m) {

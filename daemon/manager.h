@@ -33,7 +33,8 @@ typedef struct BackendSlot {
         sd_event_source *source;
         Binding **bindings; /* by the back end's index; not owned */
         size_t n_bindings;
-        uint64_t lost; /* as last seen */
+        uint64_t lost;   /* as last seen */
+        bool unfinished; /* a daemon that died has left something: make it once */
 } BackendSlot;
 
 /* A back end that this build has, but that does not work here. */
@@ -143,6 +144,9 @@ int manager_choose_backend(Manager *manager, Binding *binding, const ElfFile *el
 /* Sets the probes of a resolved binding, with the first back end that can. */
 int manager_attach_binding(Manager *manager, Binding *binding, const ElfFile *elf,
                            char **ret_error);
+
+/* Puts right what a daemon that died has left, with the back ends that can. */
+void manager_finish_backends(Manager *manager);
 
 /* Back ends that no binding uses any more go a little later. */
 void manager_release_backends(Manager *manager);

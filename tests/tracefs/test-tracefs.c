@@ -755,6 +755,7 @@ static void test_crash(void **state) {
         assert_int_equal(count_lines(), 3);
         raise_violation(getpid(), "running", BUDGET, 9000000, 0, 0);
 
+        assert_int_equal(backend_kernel_ops.probe(&error), 1);
         tracefs_make_backend(&t);
         index = add(&t, "5ms");
         assert_int_equal(count_lines(), 3);

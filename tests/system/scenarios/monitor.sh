@@ -167,6 +167,21 @@ equal "once" "$(violations_of mark | jq length)" 1
 check "the binding was taken over" uses mark kernel
 measures "and is measured" mark
 
+# A crash, and then nobody asks for the binding any more.
+mv /etc/tlob/bindings.d/choice.conf "$run/"
+kill -KILL "$(systemctl show -P MainPID tlobd)"
+systemctl reset-failed tlobd 2>/dev/null
+check "tlobd is back, without bindings" systemctl start tlobd
+has_no_lines_of_ours() {
+        ! grep -q "$victim" "$tlob/monitor"
+}
+check "what it had set is gone" until_true has_no_lines_of_ours
+is_disabled() {
+        [ "$(read_switch "$tlob/enable")" = 0 ]
+}
+check "and the monitor is off again" until_true is_disabled
+check "and nothing of it is on disk" until_true test ! -e /run/tlob/kernel-monitor
+
 # More threads than the monitor has slots.
 crowd=()
 for _ in {1..70}; do
