@@ -21,14 +21,10 @@
 #include <stdarg.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <syslog.h>
 
-#include "function-return.h"
 #include "kernel-backend.h"
 #include "sentence.h"
-
-#define PATH_LENGTH_MAX 255
 
 static KernelBackend *KERNEL(Backend *backend) {
         return (KernelBackend *) backend;
@@ -266,90 +262,6 @@ static int kernel_backend_new(const BackendConfig *config, Backend **ret, char *
         return 0;
 }
 
-/* Where the window of a binding ends: its stop, or the one place where the function returns. */
-static int find_stop(const Binding *binding, const ElfFile *elf, uint64_t *ret, char **ret_reason) {
-        const char *function = binding->start_site.function ?: binding->start, *why;
-        _cleanup_free_ uint8_t *code = NULL;
-        uint64_t begin;
-        size_t size, offset;
-        int r;
-
-        if (!binding_stop_is_return(binding)) {
-                *ret = binding->stop_site.offset;
-                return 0;
-        }
-        r = elf_file_read_function(elf, binding->start_site.offset, &code, &size, &begin);
-        if (r == -ENOMEM)
-                return r;
-        if (r < 0)
-                return sentence_error(-EOPNOTSUPP, ret_reason,
-                                      "The kernel's monitor knows no returns, and no symbol tells "
-                                      "where '%s' ends",
-                                      function);
-        r = function_find_return(code, size, &offset, &why);
-        if (r == -EOPNOTSUPP)
-                return sentence_error(r, ret_reason,
-                                      "The kernel's monitor knows no returns, and '%s' %s",
-                                      function, why);
-        if (r < 0)
-                return r;
-        if (begin + offset == binding->start_site.offset)
-                return sentence_error(-EOPNOTSUPP, ret_reason,
-                                      "The kernel's monitor knows no returns, and '%s' begins with "
-                                      "its own",
-                                      function);
-        *ret = begin + offset;
-        return 0;
-}
-
-static int check_budget(uint64_t budget_ns, char **ret_reason) {
-        if (budget_ns > KERNEL_THRESHOLD_MAX_NS - 1000 * KERNEL_THRESHOLD_ADD)
-                return sentence_error(-EOPNOTSUPP, ret_reason,
-                                      "The kernel's monitor takes budgets up to an hour, less what "
-                                      "tells bindings apart");
-        return 0;
-}
-
-static int check_threads(const Binding *binding, const ElfFile *elf, char **ret_reason) {
-        struct stat st;
-        unsigned n;
-
-        /* Of a unit that does not run nothing can be counted. */
-        if (binding->unit && binding->cgroup_id == 0)
-                return 0;
-        if (fstat(elf_file_fd(elf), &st) < 0)
-                return -errno;
-        if (kernel_tasks_count(binding->cgroup_id, st.st_dev, st.st_ino, KERNEL_SLOTS, &n) >= 0 &&
-            n > KERNEL_SLOTS)
-                return sentence_error(-EOPNOTSUPP, ret_reason,
-                                      "The kernel's monitor has room for %i threads, and more than "
-                                      "that may run this code now",
-                                      KERNEL_SLOTS);
-        return 0;
-}
-
-static int kernel_backend_can(const Binding *binding, const ElfFile *elf, char **ret_reason) {
-        uint64_t stop;
-        int r;
-
-        r = check_budget(binding->budget_ns[TLOB_BUDGET_TOTAL], ret_reason);
-        if (r < 0)
-                return r;
-        if (strlen(binding->path) > PATH_LENGTH_MAX || strpbrk(binding->path, " \t\n"))
-                return sentence_error(-EOPNOTSUPP, ret_reason,
-                                      "The kernel's monitor takes paths of up to %i bytes without "
-                                      "blanks",
-                                      PATH_LENGTH_MAX);
-        if (binding->unit && !kernel_tasks_are_visible())
-                return sentence_error(-EOPNOTSUPP, ret_reason,
-                                      "The kernel's monitor knows no units, and tlobd does not see "
-                                      "the machine's process ids");
-        r = find_stop(binding, elf, &stop, ret_reason);
-        if (r < 0)
-                return r;
-        return check_threads(binding, elf, ret_reason);
-}
-
 static bool threshold_is_taken(const KernelBackend *b, uint64_t threshold) {
         size_t n_retired = b->n_retired < KERNEL_RETIRED_MAX ? b->n_retired : KERNEL_RETIRED_MAX;
 
@@ -474,7 +386,7 @@ static int entry_attach(KernelBackend *b, KernelEntry *entry, const Binding *bin
         uint64_t start = binding->start_site.offset, stop, threshold;
         int r;
 
-        r = find_stop(binding, elf, &stop, ret_reason);
+        r = kernel_find_stop(binding, elf, &stop, ret_reason);
         if (r < 0)
                 return r;
         entry->fd = fcntl(elf_file_fd(elf), F_DUPFD_CLOEXEC, 3);
@@ -636,7 +548,7 @@ static int kernel_backend_set_budget(Backend *backend, uint32_t index,
         for (int i = TLOB_BUDGET_RUNNING; i < TLOB_N_BUDGETS; i++)
                 if (budget_ns[i] != BUDGET_NONE)
                         return -EOPNOTSUPP;
-        if (check_budget(budget_ns[TLOB_BUDGET_TOTAL], NULL) < 0)
+        if (kernel_check_budget(budget_ns[TLOB_BUDGET_TOTAL], NULL) < 0)
                 return -EOPNOTSUPP;
         if (budget_ns[TLOB_BUDGET_TOTAL] == entry->budget_ns)
                 return 0;
@@ -757,58 +669,8 @@ static int kernel_backend_reset_statistics(Backend *backend, uint32_t index) {
         return 0;
 }
 
-static void limit(KernelBackend *b, size_t *n, const char *format, ...) _printf_(3, 4);
-static void limit(KernelBackend *b, size_t *n, const char *format, ...) {
-        va_list arguments;
-
-        if (*n == KERNEL_LIMITS_MAX)
-                return;
-        va_start(arguments, format);
-        if (vasprintf(&b->limitations[*n], format, arguments) < 0)
-                b->limitations[*n] = NULL;
-        else
-                (*n)++;
-        va_end(arguments);
-}
-
-static void limit_by_counter(KernelBackend *b, size_t *n, uint64_t count, const char *what) {
-        if (count > 0)
-                limit(b, n, "In the kernel's monitor, so far: %" PRIu64 " %s", count, what);
-}
-
-static void limit_by_counters(KernelBackend *b, size_t *n) {
-        KernelStreamCounters counters;
-
-        kernel_stream_get_counters(b->stream, &counters);
-        limit_by_counter(b, n, counters.aborted, "windows aborted by an unexpected wakeup");
-        limit_by_counter(b, n, counters.unpaired, "errors without a breakdown, which may be false");
-        limit_by_counter(b, n, counters.lone, "breakdowns of windows that were reset");
-        limit_by_counter(b, n, counters.damaged, "damaged pages of the trace buffer");
-        limit_by_counter(b, n, b->n_outside, "violations of tasks outside their binding's unit");
-        limit_by_counter(b, n, b->n_unowned, "violations of bindings that are gone, or of others");
-        limit_by_counter(b, n, b->n_false, "violations whose times are below their threshold");
-        limit_by_counter(b, n, b->n_repairs, "repairs of what others had switched off or removed");
-}
-
 static const char *const *kernel_backend_limitations(Backend *backend) {
-        KernelBackend *b = KERNEL(backend);
-        const char *const *of_dialect = dialect_limitations(b->monitor.dialect);
-        size_t n = 0;
-
-        for (size_t i = 0; b->limitations[i]; i++)
-                free(b->limitations[i]);
-        memset(b->limitations, 0, sizeof(b->limitations));
-
-        limit(b, &n, "The kernel's tlob monitor here is %s", dialect_to_string(b->monitor.dialect));
-        for (size_t i = 0; of_dialect[i]; i++)
-                limit(b, &n, "%s", of_dialect[i]);
-        if (b->off)
-                limit(b, &n, "The kernel's monitors are switched off: rv/monitoring_on is 0");
-        limit_by_counters(b, &n);
-        for (size_t i = 0; i < b->foreign.n; i++)
-                limit(b, &n, "The kernel's monitor has a binding of someone else: %s",
-                      b->foreign.items[i].text);
-        return (const char *const *) b->limitations;
+        return kernel_limitations(KERNEL(backend));
 }
 
 static const char *kernel_backend_deadline_mode(Backend *backend) {
@@ -821,7 +683,7 @@ const BackendOps backend_kernel_ops = {
         .probe = kernel_backend_probe,
         .new = kernel_backend_new,
         .free = kernel_backend_free,
-        .can = kernel_backend_can,
+        .can = kernel_can,
         .add = kernel_backend_add,
         .remove = kernel_backend_remove,
         .set_cgroup = kernel_backend_set_cgroup,

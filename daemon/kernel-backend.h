@@ -78,6 +78,16 @@ void kernel_backend_notice(KernelBackend *b, int level, uint32_t index, const ch
 /* Writes what has to be put back to disk. */
 int kernel_backend_save(KernelBackend *b);
 
+/* Can the monitor express that binding? As BackendOps.can(). */
+int kernel_can(const Binding *binding, const ElfFile *elf, char **ret_reason);
+int kernel_check_budget(uint64_t budget_ns, char **ret_reason);
+
+/* Where the window of a binding ends: its stop, or the one place where the function returns. */
+int kernel_find_stop(const Binding *binding, const ElfFile *elf, uint64_t *ret, char **ret_reason);
+
+/* As BackendOps.limitations(). */
+const char *const *kernel_limitations(KernelBackend *b);
+
 /* Switches the monitor on or off. */
 int kernel_backend_enable(KernelBackend *b, bool enabled);
 

@@ -91,33 +91,43 @@ static void on_file(KernelBackend *b, int watch) {
         }
 }
 
+/* Someone wrote to "enable". If that was not us, and it is on: they want it so, whatever we do. */
+static void on_enable(KernelBackend *b) {
+        bool enabled;
+
+        if (b->own_enables > 0) {
+                b->own_enables--;
+                return;
+        }
+        if (kernel_monitor_get_enabled(&b->monitor, &enabled) < 0 || !enabled)
+                return;
+        b->state.enabled = true;
+        (void) kernel_backend_save(b);
+}
+
+/* Returns true if it is about the monitor's files. */
+static bool on_watch(KernelBackend *b, const struct inotify_event *event) {
+        if (event->mask & IN_ATTRIB) {
+                on_file(b, event->wd);
+                return false;
+        }
+        if (event->wd == b->enable_watch)
+                on_enable(b);
+        return event->mask & IN_CLOSE_WRITE;
+}
+
 /* Returns true if anyone, we too, wrote to the monitor's files. */
 static bool read_watches(KernelBackend *b) {
         char buffer[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+        const struct inotify_event *event;
         bool written = false;
         ssize_t n;
 
         while ((n = read(b->watch_fd, buffer, sizeof(buffer))) > 0)
-                for (char *p = buffer; p < buffer + n;) {
-                        const struct inotify_event *event = (const struct inotify_event *) p;
-                        bool enabled;
-
-                        p += sizeof(*event) + event->len;
-                        if (event->mask & IN_ATTRIB) {
-                                on_file(b, event->wd);
-                                continue;
-                        }
-                        written = true;
-                        if (event->wd != b->enable_watch)
-                                continue;
-                        if (b->own_enables > 0)
-                                b->own_enables--;
-                        else if (kernel_monitor_get_enabled(&b->monitor, &enabled) >= 0 &&
-                                 enabled) {
-                                /* Someone wants it enabled, whatever we do. */
-                                b->state.enabled = true;
-                                (void) kernel_backend_save(b);
-                        }
+                for (char *p = buffer; p < buffer + n; p += sizeof(*event) + event->len) {
+                        event = (const struct inotify_event *) p;
+                        if (on_watch(b, event))
+                                written = true;
                 }
         b->own_enables = 0; /* what is the same twice running is told once */
         return written;
