@@ -86,6 +86,12 @@ END
         line=${line#p }
         check "$backend: and a line removes it" tlobctl remove-binding -- "-${line%% *}"
         equal "$backend: no binding is left" "$(tlobctl list-bindings -j)" '[]'
+        journalctl --boot -q -t tlob -o json | jq -r --arg backend "$backend" '
+                select(.TLOB_BACKEND == $backend and .TLOB_END == null) |
+                        (.__MONOTONIC_TIMESTAMP | tonumber) - (.TLOB_TIME_NS | tonumber / 1000 | floor)' |
+                sort -n | awk -v backend="$backend" '
+                        { us[NR] = $1 }
+                        END { print "# " backend ": from violation to journal, median of " NR ": " us[int((NR + 1) / 2)] "us" }'
         equal "$backend: nothing was lost" "$(tlobctl status -j | jq .Lost)" 0
 done
 
