@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "cgroup.h"
+#include "kernel-tracing.h"
 #include "test.h"
 #include "tracefs.h"
 
@@ -83,6 +84,35 @@ static uint64_t now_ns(void) {
 
         (void) clock_gettime(CLOCK_MONOTONIC, &now);
         return (uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec;
+}
+
+/* Mounted at an unusual place: used there. */
+static void test_mounted_elsewhere(void **state) {
+        _cleanup_free_ char *reason = NULL;
+        KernelTracing tracing;
+
+        assert_ok(kernel_tracing_init(&tracing, &reason));
+        assert_false(tracing.mounted);
+        assert_string_not_equal(tracing.path, "/sys/kernel/tracing");
+        assert_true(kernel_tracing_has(&tracing, "uprobe_events"));
+        kernel_tracing_done(&tracing);
+        assert_ok(kernel_tracing_init(&tracing, &reason));
+        kernel_tracing_done(&tracing);
+}
+
+/* Nowhere: mounted as long as it is needed. */
+static void test_not_mounted(void **state) {
+        _cleanup_free_ char *reason = NULL;
+        KernelTracing tracing;
+
+        tracefs_unmount_real();
+        assert_true(access("/sys/kernel/tracing/instances", F_OK) < 0);
+        assert_ok(kernel_tracing_init(&tracing, &reason));
+        assert_true(tracing.mounted);
+        assert_true(kernel_tracing_has(&tracing, "uprobe_events"));
+        kernel_tracing_done(&tracing);
+        assert_true(access("/sys/kernel/tracing/instances", F_OK) < 0);
+        tracefs_mount_real();
 }
 
 static void test_finding(void **state) {
@@ -808,6 +838,8 @@ static void test_flood(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_mounted_elsewhere),
+                cmocka_unit_test(test_not_mounted),
                 cmocka_unit_test(test_finding),
                 cmocka_unit_test(test_contradiction),
                 cmocka_unit_test(test_not_ready),

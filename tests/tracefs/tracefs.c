@@ -130,12 +130,23 @@ static void remove_events(void) {
         }
 }
 
+void tracefs_mount_real(void) {
+        if (mount("tracefs", REAL, "tracefs", 0, NULL) < 0)
+                fail_msg("Cannot mount the tracing file system: %s", strerror(errno));
+}
+
+void tracefs_unmount_real(void) {
+        assert_ok(umount2(REAL, MNT_DETACH));
+}
+
 int tracefs_setup_namespace(void **state) {
         if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
                 fail_msg("A mount namespace of its own is needed: %s", strerror(errno));
+        /* Here only: where the machine has it. */
+        (void) umount2(ROOT, MNT_DETACH);
+        (void) umount2("/sys/kernel/debug", MNT_DETACH);
         (void) mkdir(REAL, 0700);
-        if (mount("tracefs", REAL, "tracefs", 0, NULL) < 0)
-                fail_msg("Cannot mount the tracing file system: %s", strerror(errno));
+        tracefs_mount_real();
         (void) mkdir("/run/tlob", 0755);
         assert_ok(mount("tmpfs", "/run/tlob", "tmpfs", 0, NULL));
 
@@ -146,7 +157,7 @@ int tracefs_setup_namespace(void **state) {
 }
 
 int tracefs_teardown_namespace(void **state) {
-        assert_ok(umount2(REAL, MNT_DETACH));
+        tracefs_unmount_real();
         (void) rmdir(REAL);
         return 0;
 }

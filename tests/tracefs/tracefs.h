@@ -27,6 +27,10 @@ typedef struct Tracefs {
 int tracefs_setup_namespace(void **state);
 int tracefs_teardown_namespace(void **state);
 
+/* The real one, aside. */
+void tracefs_mount_real(void);
+void tracefs_unmount_real(void);
+
 /* Mounts a stand-in, and poisons what the daemon must leave alone. */
 void tracefs_start(Tracefs *tracefs, const char *dialect);
 
