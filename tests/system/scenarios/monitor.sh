@@ -31,13 +31,21 @@ sees() {
         [ "$(violations_of "$1" | jq length)" -ge "$2" ]
 }
 
-# measures TEXT BINDING: an overrun is seen.
+# measures TEXT BINDING: an overrun is seen. Of three, should the monitor have lost track of the others.
 measures() {
-        local n
+        local n aborted
 
         n=$(violations_of "$2" | jq length)
-        $victim '<x' sleep:800000000 '>x' >/dev/null
-        check "$1" until_true sees "$2" $((n + 1))
+        for _ in {1..3}; do
+                aborted=$(aborted_windows)
+                $victim '<x' sleep:800000000 '>x' >/dev/null
+                until_true seen_or_aborted "$aborted" sees "$2" $((n + 1))
+                if sees "$2" $((n + 1)); then
+                        break
+                fi
+                echo "# the monitor has lost track of the window: again"
+        done
+        check "$1" sees "$2" $((n + 1))
 }
 
 backend_of() {
