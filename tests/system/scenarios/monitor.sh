@@ -60,7 +60,7 @@ check "this kernel has the monitor" grep -qx tlob $rv/available_monitors
 # Before anything else: the stand-in of the suite "tracefs" says what this monitor says.
 tests=/usr/libexec/tlob-tests
 check "it answers as the stand-in does" \
-        env TLOB_TEST_REAL_MONITOR=1 LD_LIBRARY_PATH=$tests $tests/test-answers
+        env TLOB_TEST_REAL_MONITOR=1 LD_LIBRARY_PATH=$tests $tests/tracefs/test-answers
 
 monitors_before=$(grep . $rv/enabled_monitors)
 instances_before=$(ls /sys/kernel/tracing/instances)
