@@ -7,11 +7,14 @@
  * what they can do, and by what the administrator asked for.
  */
 
+#include <time.h>
+
 #include "log.h"
 #include "manager.h"
 #include "sentence.h"
 
 #define LINGER_USEC 1000000
+#define RETRY_NS    UINT64_C(10000000000)
 
 /* What a back end has to say: logged, and bindings that it can measure no longer are settled anew. */
 static void take_notices(Manager *m, BackendSlot *slot) {
@@ -45,6 +48,13 @@ static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *
                         take_notices(m, &m->slots[i]);
                 }
         return 0;
+}
+
+static uint64_t now_ns(void) {
+        struct timespec now;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec;
 }
 
 static int slot_make(Manager *m, BackendSlot *slot, char **ret_error) {
@@ -82,6 +92,22 @@ static int slot_make(Manager *m, BackendSlot *slot, char **ret_error) {
         slot->lost = 0;
         log_debug("Back end '%s' is in use.", slot->ops->name);
         return 0;
+}
+
+/* Attempts take seconds: one that failed is not repeated for each binding of a long list. */
+static int slot_try(Manager *m, BackendSlot *slot, char **ret_error) {
+        int r;
+
+        if (!slot->backend && slot->error < 0 && now_ns() - slot->failed_ns < RETRY_NS)
+                return sentence_error(slot->error, ret_error, "%s",
+                                      slot->failure ?: strerror(-slot->error));
+        r = slot_make(m, slot, ret_error);
+        slot->error = r;
+        if (r < 0) {
+                slot->failed_ns = now_ns();
+                (void) free_and_strdup(&slot->failure, *ret_error);
+        }
+        return r;
 }
 
 static bool slot_is_used(const Manager *m, const BackendSlot *slot) {
@@ -125,7 +151,7 @@ void manager_finish_backends(Manager *m) {
         for (size_t i = 0; i < m->n_slots; i++) {
                 _cleanup_free_ char *reason = NULL;
 
-                if (m->slots[i].unfinished && slot_make(m, &m->slots[i], &reason) < 0)
+                if (m->slots[i].unfinished && slot_try(m, &m->slots[i], &reason) < 0)
                         log_warning("What a tlobd that died has left in back end '%s' stays there, "
                                     "ignoring: %s",
                                     m->slots[i].ops->name, reason ?: "out of memory");
@@ -183,7 +209,7 @@ static int slot_take(Manager *m, BackendSlot *slot, Binding *binding, const ElfF
         uint32_t index;
         int r;
 
-        r = slot_make(m, slot, &reason);
+        r = slot_try(m, slot, &reason);
         if (r >= 0)
                 r = slot->ops->add(slot->backend, binding, elf, &index, &reason);
         if (r < 0) {

@@ -61,6 +61,7 @@ Manager *manager_free(Manager *m) {
                 if (m->slots[i].backend)
                         m->slots[i].ops->free(m->slots[i].backend);
                 free(m->slots[i].bindings);
+                free(m->slots[i].failure);
         }
 
         sd_event_source_disable_unref(m->suppression);

@@ -35,6 +35,9 @@ typedef struct BackendSlot {
         size_t n_bindings;
         uint64_t lost;   /* as last seen */
         bool unfinished; /* a daemon that died has left something: make it once */
+        int error;       /* of the last attempt to make it, and when and why it failed */
+        uint64_t failed_ns;
+        char *failure;
 } BackendSlot;
 
 /* A back end that this build has, but that does not work here. */
