@@ -21,6 +21,8 @@ typedef struct Choice {
         bool used[ENTRIES_MAX];
         const char *absent;  /* why it is not there */
         const char *refuses; /* why it cannot measure any binding */
+        int new_error;
+        unsigned n_new;
         int add_error;
         bool refuses_budgets; /* of set_budget() */
 } Choice;
@@ -42,6 +44,9 @@ static int probe_second(char **ret_reason) {
 static const BackendOps ops_first, ops_second;
 
 static int new_first(const BackendConfig *config, Backend **ret, char **ret_reason) {
+        first.n_new++;
+        if (first.new_error < 0)
+                return sentence_error(first.new_error, ret_reason, "It cannot be made");
         first.backend.ops = &ops_first;
         *ret = &first.backend;
         return 0;
@@ -220,6 +225,20 @@ static void test_by_trial(void **state) {
         assert_chosen(load(*state, "BudgetSec=5ms\n"), &ops_second, "It did not work");
 }
 
+/* It may take long: once is enough for many bindings. */
+static void test_made_once(void **state) {
+        static const char lines[] = "BudgetSec=5ms\n"
+                                    "[Binding c]\n"
+                                    "Executable=libc.so.6\nFunction=getenv\nBudgetSec=5ms\n";
+        Fixture *f = *state;
+
+        first.new_error = -EIO;
+        assert_chosen(load(f, lines), &ops_second, "It cannot be made");
+        assert_chosen(binding_table_get(manager_bindings(f->manager), "c"), &ops_second,
+                      "It cannot be made");
+        assert_int_equal(first.n_new, 1);
+}
+
 static void test_absent(void **state) {
         first.absent = "This kernel has none";
         assert_chosen(load(*state, "BudgetSec=5ms\n"), &ops_second, "This kernel has none");
@@ -284,6 +303,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_by_budget_of_a_state, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_by_its_word, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_by_trial, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_made_once, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_absent, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_nothing, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_as_asked, setup, teardown),
