@@ -62,7 +62,7 @@ static const Option table[] = {
           "Act on another machine, over ssh" },
         { 'M', "machine", "CONTAINER", GROUP_GENERAL, TEXT(machine),
           "Act in a container of this machine" },
-        { 0, "all", NULL, GROUP_ALL, SET(all), "status: show the counters of each binding too" },
+        { 0, "all", NULL, GROUP_ALL, SET(all), "status: the counters too; list-bindings: why" },
         { 'n', "lines", "N", GROUP_LINES, OTHER(KIND_LINES), "violations: show at most so many" },
         { 'u', "unit", "UNIT", GROUP_UNIT, TEXT(unit),
           "Only of this unit; or: of the new binding" },

@@ -32,8 +32,8 @@ static ExitStatus verb_help(Client *client, int argc, char **argv);
 /* The first is the default. */
 static const Verb verbs[] = {
         { "status", "", 0, 0, TAKES(GROUP_ALL), verb_status, "Show how tlobd is doing" },
-        { "list-bindings", "", 0, 0, TAKES(GROUP_UNIT) | TAKES(GROUP_BINDING), verb_list_bindings,
-          "List the bindings" },
+        { "list-bindings", "", 0, 0, TAKES(GROUP_ALL) | TAKES(GROUP_UNIT) | TAKES(GROUP_BINDING),
+          verb_list_bindings, "List the bindings" },
         { "show", "NAME...", 1, INT_MAX, 0, verb_show, "Show all about bindings" },
         { "cat", "UNIT", 1, 1, 0, verb_cat, "Show what is written about a unit" },
         { "monitor", "", 0, 0, TAKES(GROUP_UNIT) | TAKES(GROUP_BINDING), verb_monitor,

@@ -49,6 +49,18 @@ static const Field list_fields[] = {
 };
 
 /* The members that begin with "shown" are made for the sheet. */
+static const Field all_list_fields[] = {
+        { "Name", "BINDING", FIELD_TEXT },
+        { "Unit", "UNIT", FIELD_TEXT },
+        { "State", "STATE", FIELD_STATE },
+        { "Backend", "BACKEND", FIELD_TEXT },
+        { "BudgetNSec", "BUDGET", FIELD_BUDGET },
+        { "Windows", "WINDOWS", FIELD_COUNT },
+        { "Violations", "VIOLATIONS", FIELD_PROBLEM },
+        { "BackendReason", "WHY THIS BACK END", FIELD_TEXT },
+        {},
+};
+
 static const Field binding_fields[] = {
         { "State", "State", FIELD_STATE },
         { "StateReason", "Reason", FIELD_TEXT },
@@ -61,6 +73,7 @@ static const Field binding_fields[] = {
         { "StopOffset", "Stop offset", FIELD_OFFSET },
         { "BudgetNSec", "Budget", FIELD_BUDGET },
         { "Backend", "Back end", FIELD_TEXT },
+        { "BackendReason", "Chosen because", FIELD_TEXT },
         { "Windows", "Windows", FIELD_COUNT },
         { "Violations", "Violations", FIELD_PROBLEM },
         { "RunningNSec", "Running", FIELD_DURATION },
@@ -164,12 +177,12 @@ static bool any_failed(json_object *bindings) {
         return false;
 }
 
-static int show_list(Output *output, json_object *bindings) {
+static int show_list(Output *output, const Field *fields, json_object *bindings) {
         int r;
 
         if (output->json != JSON_OFF)
                 return output_json(output, bindings);
-        r = output_table(output, list_fields, bindings, "binding");
+        r = output_table(output, fields, bindings, "binding");
         if (r >= 0 && output->legend && any_failed(bindings))
                 (void) puts("To see why one failed, use 'tlobctl show BINDING'.");
         return r;
@@ -178,15 +191,18 @@ static int show_list(Output *output, json_object *bindings) {
 ExitStatus verb_list_bindings(Client *client, int argc, char **argv) {
         _cleanup_json_ json_object *all = NULL, *selected = NULL;
         _cleanup_(filter_done) Filter filter = {};
+        bool why = client->options.all;
         int r;
 
-        if (proxy_list_bindings(&client->connection, &all) < 0)
+        r = why ? proxy_get_bindings(&client->connection, &all)
+                : proxy_list_bindings(&client->connection, &all);
+        if (r < 0)
                 return STATUS_FAILED;
         r = filter_init(&filter, &client->options);
         if (r >= 0)
                 r = select_rows(all, &filter, "Name", "Unit", 0, &selected);
         if (r >= 0)
-                r = show_list(&client->output, selected);
+                r = show_list(&client->output, why ? all_list_fields : list_fields, selected);
         return status_of_memory(r);
 }
 

@@ -10,6 +10,9 @@
 #include "version.h"
 
 const BackendOps *const backends[] = {
+#if HAVE_KERNEL_MONITOR
+        &backend_kernel_ops,
+#endif
 #if HAVE_BPF
         &backend_bpf_ops,
 #endif

@@ -33,6 +33,15 @@ typedef struct BackendConfig {
         size_t ring_buffer_size;
 } BackendConfig;
 
+#define BACKEND_NO_INDEX UINT32_MAX
+
+/* Something that a back end met between two calls, and what is to be done about it. */
+typedef struct BackendNotice {
+        int level;      /* syslog's */
+        uint32_t index; /* of a binding that it can measure no longer, or BACKEND_NO_INDEX */
+        char *text;     /* a sentence, without a full stop; the caller's */
+} BackendNotice;
+
 /* Called for each report. The report is the callee's only during the call. */
 typedef void (*BackendReportHandler)(const Report *report, void *userdata);
 
@@ -40,7 +49,10 @@ typedef struct BackendOps {
         const char *name;
         unsigned capabilities; /* BackendCapability */
 
-        /* Can it work here? 0, or a negative errno with a sentence that says what is missing. */
+        /*
+         * Can it work here? 0, or a negative errno with a sentence that says what is missing. 1: it can,
+         * and a daemon that died has left something in the kernel, which is put right by making it.
+         */
         int (*probe)(char **ret_reason);
 
         /* Builds the back end; nothing is attached before the first binding. */
@@ -48,6 +60,12 @@ typedef struct BackendOps {
 
         /* Leaves the kernel as it was found. */
         Backend *(*free)(Backend *backend);
+
+        /*
+         * Can it express this resolved binding, beyond what its capabilities say? 0, or -EOPNOTSUPP
+         * with a sentence. NULL: it can.
+         */
+        int (*can)(const Binding *binding, const ElfFile *elf, char **ret_reason);
 
         /*
          * Sets the probes of a resolved binding; elf is the file it was resolved in. One that has a
@@ -81,6 +99,12 @@ typedef struct BackendOps {
         /* Hands over all reports that are there. Returns how many, or a negative errno. */
         int (*dispatch)(Backend *backend, BackendReportHandler handler, void *userdata);
 
+        /*
+         * The next of what it met, to be asked for after dispatch() until there is none. Returns 1, or 0
+         * when there is none. NULL: it never meets anything.
+         */
+        int (*next_notice)(Backend *backend, BackendNotice *ret);
+
         /* Reports for which a buffer was full, since the back end was made. */
         uint64_t (*lost)(Backend *backend);
 
@@ -111,6 +135,7 @@ struct Backend {
 extern const BackendOps *const backends[];
 
 extern const BackendOps backend_bpf_ops;
+extern const BackendOps backend_kernel_ops;
 
 /* What a binding asks of its back end: BackendCapability. */
 unsigned backend_needs(const Binding *binding);

@@ -47,6 +47,7 @@ Binding *binding_free(Binding *binding) {
 
         free(binding->state_reason);
         free(binding->cgroup_path);
+        free(binding->backend_reason);
         elf_site_done(&binding->stop_site);
         elf_site_done(&binding->start_site);
         histogram_free(binding->past_lengths);
@@ -413,6 +414,7 @@ void binding_adopt(Binding *binding, Binding *from) {
         binding->inode = from->inode;
         binding->state = from->state;
         binding->state_reason = TAKE_PTR(from->state_reason);
+        binding->backend_reason = TAKE_PTR(from->backend_reason);
         binding->backend = TAKE_PTR(from->backend);
         binding->backend_index = from->backend_index;
         binding->past = from->past;

@@ -83,6 +83,7 @@ typedef struct Binding {
 
         BindingState state;
         char *state_reason;      /* a sentence, NULL if there is nothing to say */
+        char *backend_reason;    /* why this back end; NULL unless its probes are set */
         struct Backend *backend; /* not owned; NULL unless its probes are set */
         uint32_t backend_index;  /* the back end's own handle, valid with backend */
         Statistics past;         /* from when its probes were set before */

@@ -281,6 +281,8 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("State", "s", get_state, 0, CHANGE),
         SD_BUS_PROPERTY("StateReason", "s", get_string, offsetof(Binding, state_reason), CHANGE),
         SD_BUS_PROPERTY("Backend", "s", get_backend, 0, CHANGE),
+        SD_BUS_PROPERTY("BackendReason", "s", get_string, offsetof(Binding, backend_reason),
+                        CHANGE),
         SD_BUS_PROPERTY("Windows", "t", get_counter, 0, 0),
         SD_BUS_PROPERTY("Violations", "t", get_counter, 0, 0),
         SD_BUS_PROPERTY("RunningNSec", "t", get_counter, 0, 0),
@@ -341,10 +343,10 @@ void bus_emit_binding_changed(Bus *bus, const Binding *binding) {
                 return;
         r = bus_binding_path(binding, &path);
         if (r >= 0)
-                r = sd_bus_emit_properties_changed(bus->bus, path, TLOB_BUS_BINDING_INTERFACE,
-                                                   "Unit", "Source", "Executable", "Start", "Stop",
-                                                   "StartOffset", "StopOffset", "BudgetNSec",
-                                                   "State", "StateReason", "Backend", NULL);
+                r = sd_bus_emit_properties_changed(
+                        bus->bus, path, TLOB_BUS_BINDING_INTERFACE, "Unit", "Source", "Executable",
+                        "Start", "Stop", "StartOffset", "StopOffset", "BudgetNSec", "State",
+                        "StateReason", "Backend", "BackendReason", NULL);
         if (r < 0)
                 log_warning_errno(r, "Failed to send the changes of '%s', ignoring: %m",
                                   binding->name);

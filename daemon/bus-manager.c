@@ -412,8 +412,11 @@ static int get_backends(sd_bus *b, const char *path, const char *interface, cons
 static int append_limitations(sd_bus_message *reply, const Manager *m) {
         int r;
 
-        if (m->n_slots == 0 && m->no_backend_reason) {
-                r = sd_bus_message_append(reply, "s", m->no_backend_reason);
+        /* That a kernel has no monitor of its own is no limitation: few have. */
+        for (size_t i = 0; i < m->n_absent; i++) {
+                if (m->n_slots > 0 && m->absent[i].error == -ENOENT)
+                        continue;
+                r = sd_bus_message_append(reply, "s", m->absent[i].reason);
                 if (r < 0)
                         return r;
         }
@@ -451,7 +454,8 @@ static int get_deadline_mode(sd_bus *b, const char *path, const char *interface,
         const Manager *m = ((Bus *) userdata)->manager;
         const char *mode = "";
 
-        for (size_t i = 0; i < m->n_slots && !*mode; i++)
+        /* The last resort is what is promised at least. */
+        for (size_t i = 0; i < m->n_slots; i++)
                 if (m->slots[i].backend)
                         mode = m->slots[i].ops->deadline_mode(m->slots[i].backend);
         return sd_bus_message_append(reply, "s", mode);

@@ -37,6 +37,7 @@
 #define FUNCTION_NAME_MAX 1024
 #define DYNAMIC_SIZE_MAX  (UINT64_C(1) << 20)
 #define STRINGS_SIZE_MAX  (UINT64_C(64) << 20)
+#define FUNCTION_SIZE_MAX (1 << 20)
 
 struct ElfFile {
         char *path;
@@ -527,4 +528,49 @@ int elf_file_resolve(ElfFile *elf, const char *site, ElfSite *ret, char **ret_er
         if (isdigit((unsigned char) site[0]))
                 return resolve_offset(elf, site, ret, ret_error);
         return resolve_symbol(elf, site, ret, ret_error);
+}
+
+/* The extent of the function at an address, by .symtab, else by .dynsym. */
+static bool find_extent(const ElfFile *elf, uint64_t address, uint64_t *ret_start,
+                        uint64_t *ret_size) {
+        static const uint32_t types[] = { SHT_SYMTAB, SHT_DYNSYM };
+
+        for (size_t i = 0; i < ELEMENTSOF(types); i++) {
+                SymbolTable table;
+
+                symbol_table_load(elf->elf, types[i], &table);
+                if (symbol_table_extent_at(&table, address, ret_start, ret_size))
+                        return true;
+        }
+        return false;
+}
+
+int elf_file_read_function(const ElfFile *elf, uint64_t offset, uint8_t **ret_code,
+                           size_t *ret_size, uint64_t *ret_offset) {
+        _cleanup_free_ uint8_t *code = NULL;
+        uint64_t start, size, first;
+        GElf_Phdr phdr;
+        ssize_t n;
+
+        if (!find_code(elf, offset, true, &phdr))
+                return -ENOEXEC;
+        if (!find_extent(elf, phdr.p_vaddr + (offset - phdr.p_offset), &start, &size))
+                return -ESRCH;
+        if (size > FUNCTION_SIZE_MAX)
+                return -EFBIG;
+        if (start < phdr.p_vaddr || start - phdr.p_vaddr + size > phdr.p_filesz)
+                return -ENOEXEC;
+
+        first = start - phdr.p_vaddr + phdr.p_offset;
+        code = malloc(size);
+        if (!code)
+                return -ENOMEM;
+        n = pread(elf->fd, code, size, (off_t) first);
+        if (n != (ssize_t) size)
+                return n < 0 ? -errno : -ENOEXEC;
+
+        *ret_code = TAKE_PTR(code);
+        *ret_size = size;
+        *ret_offset = first;
+        return 0;
 }

@@ -58,4 +58,12 @@ int elf_file_run_path(ElfFile *elf, char **ret);
  */
 int elf_file_resolve(ElfFile *elf, const char *site, ElfSite *ret, char **ret_error);
 
+/*
+ * Reads the code of the function that the offset lies in. *ret_code is the caller's, *ret_offset
+ * where it begins in the file. -ESRCH: no symbol tells where that function begins and ends; -EFBIG,
+ * -ENOEXEC: it does not lie in the file as its symbol says.
+ */
+int elf_file_read_function(const ElfFile *elf, uint64_t offset, uint8_t **ret_code,
+                           size_t *ret_size, uint64_t *ret_offset);
+
 #endif

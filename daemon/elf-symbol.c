@@ -169,6 +169,26 @@ const char *symbol_table_function_at(const SymbolTable *table, uint64_t address)
         return found;
 }
 
+bool symbol_table_extent_at(const SymbolTable *table, uint64_t address, uint64_t *ret_start,
+                            uint64_t *ret_size) {
+        bool found = false;
+
+        for (size_t i = 0; i < table->n; i++) {
+                Symbol symbol;
+
+                if (!get_symbol(table, i, &symbol) || !symbol_is_defined(&symbol) ||
+                    !symbol_is_function(&symbol) || address < symbol.sym.st_value ||
+                    address - symbol.sym.st_value >= symbol.sym.st_size)
+                        continue;
+                if (found && symbol.sym.st_size <= *ret_size)
+                        continue;
+                *ret_start = symbol.sym.st_value;
+                *ret_size = symbol.sym.st_size;
+                found = true;
+        }
+        return found;
+}
+
 void symbol_table_offer(const SymbolTable *table, NearNames *names) {
         for (size_t i = 0; i < table->n; i++) {
                 Symbol symbol;

@@ -51,6 +51,10 @@ void symbol_table_find(const SymbolTable *table, const char *name, size_t length
  */
 const char *symbol_table_function_at(const SymbolTable *table, uint64_t address);
 
+/* Where the largest function that address lies in begins, and its size. False if there is none. */
+bool symbol_table_extent_at(const SymbolTable *table, uint64_t address, uint64_t *ret_start,
+                            uint64_t *ret_size);
+
 /* Offers the names of all functions that are defined here. */
 void symbol_table_offer(const SymbolTable *table, NearNames *names);
 

@@ -46,25 +46,6 @@ static void set_state(Manager *m, Binding *binding, BindingState state, const ch
         notify_status(m);
 }
 
-static int attach(Manager *m, Binding *binding, const ElfFile *elf, char **ret_error) {
-        BackendSlot *slot;
-        const char *reason;
-        uint32_t index;
-        int r;
-
-        r = manager_choose_backend(m, binding, true, &slot, &reason, ret_error);
-        if (r < 0)
-                return r;
-        r = slot->ops->add(slot->backend, binding, elf, &index, ret_error);
-        if (r < 0)
-                return r;
-
-        slot->bindings[index] = binding;
-        binding->backend = slot->backend;
-        binding->backend_index = index;
-        return 0;
-}
-
 void manager_detach_binding(Manager *m, Binding *binding) {
         Histogram lengths = {};
         BackendSlot *slot;
@@ -83,6 +64,8 @@ void manager_detach_binding(Manager *m, Binding *binding) {
         manager_dispatch(m, slot);
         slot->bindings[binding->backend_index] = NULL;
         binding->backend = NULL;
+        free(binding->backend_reason);
+        binding->backend_reason = NULL;
         manager_release_backends(m);
 }
 
@@ -232,7 +215,7 @@ static int settle(Manager *m, Binding *binding, char **ret_error) {
         if (!elf)
                 return wait_for_unit(m, binding, false);
 
-        r = attach(m, binding, elf, ret_error);
+        r = manager_attach_binding(m, binding, elf, ret_error);
         if (r < 0 && (runs || r != -ENOSPC))
                 return r;
         if (!runs)
@@ -348,7 +331,10 @@ static void hand_over(Manager *m, Binding *from, Binding *to) {
                 slot->bindings[to->backend_index] = to;
 
         r = apply_budgets(to);
-        if (r < 0)
+        /* Another back end can perhaps. */
+        if (r == -EOPNOTSUPP)
+                manager_settle_binding(m, to);
+        else if (r < 0)
                 log_error_errno(r, "Failed to change the budget of '%s': %m", to->name);
 }
 
@@ -495,10 +481,7 @@ int manager_add_binding(Manager *m, Binding *b, uint64_t flags, Binding **ret, c
 int manager_verify_binding(Manager *m, Binding *binding, const char **ret_backend,
                            char **ret_reason, char **ret_error) {
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
-        const char *why;
-        BackendSlot *slot;
         bool runs;
-        char *p;
         int r;
 
         r = prepare(m, binding, &elf, &runs, ret_error);
@@ -507,16 +490,7 @@ int manager_verify_binding(Manager *m, Binding *binding, const char **ret_backen
         if (!elf)
                 return sentence_error(-ENOENT, ret_error, "%s is not there, or its program is not",
                                       binding->unit);
-        r = manager_choose_backend(m, binding, false, &slot, &why, ret_error);
-        if (r < 0)
-                return r;
-
-        p = strdup(why);
-        if (!p)
-                return -ENOMEM;
-        *ret_reason = p;
-        *ret_backend = slot->ops->name;
-        return 0;
+        return manager_choose_backend(m, binding, elf, ret_backend, ret_reason, ret_error);
 }
 
 int manager_remove_binding(Manager *m, const char *name, char **ret_error) {
@@ -596,6 +570,11 @@ int manager_set_budget(Manager *m, const char *name, uint64_t budget_ns, uint64_
                 r = override_budget(m, binding, budget_ns, flags);
         if (r >= 0)
                 r = apply_budgets(binding);
+        /* Another back end can perhaps. */
+        if (r == -EOPNOTSUPP) {
+                manager_settle_binding(m, binding);
+                r = 0;
+        }
         if (r < 0) {
                 return sentence_error(r, ret_error, "Failed to set the budget of '%s': %s", name,
                                       strerror(-r));

@@ -60,6 +60,7 @@ static void get_ready(Manager *m) {
         int r;
 
         m->is_ready = true;
+        manager_finish_backends(m);
         if (!m->units)
                 return;
         r = bus_request_name(m->bus);

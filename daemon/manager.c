@@ -25,13 +25,25 @@ int manager_new(const BackendOps *const *ops, const char *const *directories, Ma
                 return -ENOMEM;
         *m = (Manager){ .directories = directories, .cgroup_root = -EBADF };
 
-        for (size_t i = 0; ops[i] && m->n_slots < BACKENDS_MAX; i++) {
+        for (size_t i = 0; ops[i] && i < BACKENDS_MAX; i++) {
                 _cleanup_free_ char *reason = NULL;
 
-                if (ops[i]->probe(&reason) >= 0)
-                        m->slots[m->n_slots++] = (BackendSlot){ .ops = ops[i] };
-                else if (!m->no_backend_reason)
-                        m->no_backend_reason = TAKE_PTR(reason);
+                int r = ops[i]->probe(&reason);
+
+                if (r >= 0) {
+                        m->slots[m->n_slots++] = (BackendSlot){
+                                .ops = ops[i],
+                                .unfinished = r > 0,
+                        };
+                        continue;
+                }
+                if (!reason && asprintf(&reason, "%s", strerror(-r)) < 0)
+                        return -ENOMEM;
+                m->absent[m->n_absent++] = (BackendAbsence){
+                        .ops = ops[i],
+                        .error = r,
+                        .reason = TAKE_PTR(reason),
+                };
         }
 
         *ret = TAKE_PTR(m);
@@ -49,6 +61,7 @@ Manager *manager_free(Manager *m) {
                 if (m->slots[i].backend)
                         m->slots[i].ops->free(m->slots[i].backend);
                 free(m->slots[i].bindings);
+                free(m->slots[i].failure);
         }
 
         sd_event_source_disable_unref(m->suppression);
@@ -58,7 +71,8 @@ Manager *manager_free(Manager *m) {
         bus_free(m->bus);
         config_free(m->config);
         safe_close(m->cgroup_root);
-        free(m->no_backend_reason);
+        for (size_t i = 0; i < m->n_absent; i++)
+                free(m->absent[i].reason);
         sd_event_unref(m->event);
         free(m);
         return NULL;
@@ -144,8 +158,11 @@ int manager_start(Manager *m) {
         if (r < 0)
                 return log_error_errno(r, "Failed to follow systemd's units: %m");
 
+        for (size_t i = 0; i < m->n_absent; i++)
+                (void) log_full_errno(m->n_slots == 0 ? LOG_ERR : LOG_DEBUG, 0, "%s.",
+                                      m->absent[i].reason);
         if (m->n_slots == 0)
-                log_error("Nothing can be measured here. %s", m->no_backend_reason ?: "");
+                log_error("Nothing can be measured here.");
         r = config_new(&m->config);
         if (r < 0)
                 return log_oom();
@@ -224,8 +241,9 @@ int manager_get_totals(Manager *m, ManagerTotals *ret) {
                 r = manager_get_statistics(m, binding, &statistics);
                 if (r < 0)
                         return r;
-                totals.windows += statistics.counters.starts;
-                totals.violations += statistics.counters.violations;
+                totals.windows = statistic_add(totals.windows, statistics.counters.starts);
+                totals.violations =
+                        statistic_add(totals.violations, statistics.counters.violations);
         }
         *ret = totals;
         return 0;

@@ -33,8 +33,19 @@ typedef struct BackendSlot {
         sd_event_source *source;
         Binding **bindings; /* by the back end's index; not owned */
         size_t n_bindings;
-        uint64_t lost; /* as last seen */
+        uint64_t lost;   /* as last seen */
+        bool unfinished; /* a daemon that died has left something: make it once */
+        int error;       /* of the last attempt to make it, and when and why it failed */
+        uint64_t failed_ns;
+        char *failure;
 } BackendSlot;
+
+/* A back end that this build has, but that does not work here. */
+typedef struct BackendAbsence {
+        const BackendOps *ops;
+        int error;
+        char *reason;
+} BackendAbsence;
 
 typedef struct Manager {
         sd_event *event;
@@ -49,7 +60,8 @@ typedef struct Manager {
 
         BackendSlot slots[BACKENDS_MAX];
         size_t n_slots;
-        char *no_backend_reason; /* why there is none, if there is none */
+        BackendAbsence absent[BACKENDS_MAX];
+        size_t n_absent;
         sd_event_source *linger; /* back ends that are out of use go when it fires */
 
         ViolationLog violations;
@@ -162,12 +174,16 @@ void manager_check_lost(Manager *manager, BackendSlot *slot);
 /* The slot that a back end is in. */
 BackendSlot *manager_slot_of(Manager *manager, const Backend *backend);
 
-/*
- * The back end for a binding, by what both can do, made if need be (make) or NULL. *ret_reason: why
- * this one.
- */
-int manager_choose_backend(Manager *manager, const Binding *binding, bool make, BackendSlot **ret,
-                           const char **ret_reason, char **ret_error);
+/* The back end that would measure a resolved binding, by what both can do, and why this one. */
+int manager_choose_backend(Manager *manager, Binding *binding, const ElfFile *elf,
+                           const char **ret_backend, char **ret_reason, char **ret_error);
+
+/* Sets the probes of a resolved binding, with the first back end that can. */
+int manager_attach_binding(Manager *manager, Binding *binding, const ElfFile *elf,
+                           char **ret_error);
+
+/* Puts right what a daemon that died has left, with the back ends that can. */
+void manager_finish_backends(Manager *manager);
 
 /* Back ends that no binding uses any more go a little later. */
 void manager_release_backends(Manager *manager);

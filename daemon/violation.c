@@ -277,13 +277,17 @@ const Violation *violation_log_find(const ViolationLog *log, uint64_t id) {
         return NULL;
 }
 
+uint64_t statistic_add(uint64_t a, uint64_t b) {
+        return a == STATISTIC_UNKNOWN || b == STATISTIC_UNKNOWN ? STATISTIC_UNKNOWN : a + b;
+}
+
 void statistics_add(Statistics *statistics, const Statistics *past) {
         const uint64_t *from = (const uint64_t *) &past->counters;
         uint64_t *to = (uint64_t *) &statistics->counters;
 
-        /* Counters are 64-bit words without exception. */
+        /* Counters are 64-bit words without exception. What is not known of one part is not of all. */
         for (size_t i = 0; i < sizeof(statistics->counters) / sizeof(*to); i++)
-                to[i] += from[i];
+                to[i] = statistic_add(to[i], from[i]);
         if (past->max_ns > statistics->max_ns)
                 statistics->max_ns = past->max_ns;
 }

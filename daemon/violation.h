@@ -95,6 +95,9 @@ typedef struct Statistics {
         uint64_t max_ns; /* the longest window that ended */
 } Statistics;
 
+/* The sum of two counters; unknown when one of them is. */
+uint64_t statistic_add(uint64_t a, uint64_t b);
+
 /* Adds what another stretch of time has counted; open windows are not carried over. */
 void statistics_add(Statistics *statistics, const Statistics *past);
 

@@ -37,6 +37,7 @@ typedef struct FakeBinding {
         char state[16];
         char reason[TEXT_MAX];
         char backend[16];
+        char backend_reason[64];
         uint64_t budget_ns;
         uint64_t configured_ns;
         uint64_t start_offset;
@@ -72,6 +73,7 @@ static const FakeBinding canned[] = {
                 .stop = "return",
                 .state = "active",
                 .backend = "bpf",
+                .backend_reason = "The first that can measure it",
                 .budget_ns = UINT64_MAX,
                 .configured_ns = UINT64_MAX,
                 .start_offset = 0xf8f40,
@@ -86,6 +88,7 @@ static const FakeBinding canned[] = {
                 .stop = "return",
                 .state = "active",
                 .backend = "bpf",
+                .backend_reason = "The first that can measure it",
                 .budget_ns = 5000000,
                 .configured_ns = 5000000,
                 .start_offset = 0x12a0,
@@ -470,6 +473,7 @@ static const sd_bus_vtable binding_vtable[] = {
         SD_BUS_PROPERTY("State", "s", get_string, AT(state), 0),
         SD_BUS_PROPERTY("StateReason", "s", get_string, AT(reason), 0),
         SD_BUS_PROPERTY("Backend", "s", get_string, AT(backend), 0),
+        SD_BUS_PROPERTY("BackendReason", "s", get_string, AT(backend_reason), 0),
         SD_BUS_PROPERTY("Windows", "t", NULL, AT(windows), 0),
         SD_BUS_PROPERTY("Violations", "t", NULL, AT(violations), 0),
         SD_BUS_PROPERTY("RunningNSec", "t", get_time, 0, 0),

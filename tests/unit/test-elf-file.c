@@ -144,6 +144,55 @@ static void test_resolve_refuses(void **state) {
                 assert_no_site(elf, cases[i].site, cases[i].error, cases[i].words);
 }
 
+static void test_read_function(void **state) {
+        static const struct {
+                const char *site;
+                size_t size;
+                uint64_t in_text; /* where the function begins */
+        } functions[] = {
+                { "with_endbr", 0x20, 0 },
+                { "plain+4", 0x10, 0x20 },
+                { "versioned", 0x10, 0x40 },
+        };
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        ElfImage image;
+
+        image_with_functions(&image);
+        elf = open_image(&image);
+        for (size_t i = 0; i < ELEMENTSOF(functions); i++) {
+                _cleanup_free_ char *error = NULL;
+                _cleanup_free_ uint8_t *code = NULL;
+                uint64_t offset;
+                ElfSite site;
+                size_t size;
+
+                assert_ok(elf_file_resolve(elf, functions[i].site, &site, &error));
+                assert_ok(elf_file_read_function(elf, site.offset, &code, &size, &offset));
+                assert_int_equal(size, functions[i].size);
+                assert_int_equal(offset, TEXT + functions[i].in_text);
+                assert_memory_equal(code, image.text + functions[i].in_text, size);
+                elf_site_done(&site);
+        }
+}
+
+static void test_read_no_function(void **state) {
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        _cleanup_free_ uint8_t *code = NULL;
+        uint64_t offset;
+        ElfImage image;
+        size_t size;
+
+        image_with_functions(&image);
+        elf = open_image(&image);
+        /* Between two functions; in data; outside the file. */
+        assert_int_equal(elf_file_read_function(elf, TEXT + 0xf0, &code, &size, &offset), -ESRCH);
+        assert_int_equal(
+                elf_file_read_function(elf, offsetof(ElfImage, data), &code, &size, &offset),
+                -ENOEXEC);
+        assert_int_equal(elf_file_read_function(elf, UINT64_MAX, &code, &size, &offset), -ENOEXEC);
+        assert_null(code);
+}
+
 static void test_no_symbols(void **state) {
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         char site[32];
@@ -307,11 +356,17 @@ static void test_libc(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_resolve),    cmocka_unit_test(test_resolve_refuses),
-                cmocka_unit_test(test_no_symbols), cmocka_unit_test(test_not_elf),
-                cmocka_unit_test(test_not_a_file), cmocka_unit_test(test_each_byte_broken),
-                cmocka_unit_test(test_sparse),     cmocka_unit_test(test_replaced),
+                cmocka_unit_test(test_resolve),
+                cmocka_unit_test(test_resolve_refuses),
+                cmocka_unit_test(test_no_symbols),
+                cmocka_unit_test(test_not_elf),
+                cmocka_unit_test(test_not_a_file),
+                cmocka_unit_test(test_each_byte_broken),
+                cmocka_unit_test(test_sparse),
+                cmocka_unit_test(test_replaced),
                 cmocka_unit_test(test_libc),
+                cmocka_unit_test(test_read_function),
+                cmocka_unit_test(test_read_no_function),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -167,6 +167,20 @@ counter() {
         tlobctl show -j "$1" | jq ".[0].Counters[\"$2\"]"
 }
 
+# aborted_windows: how many the kernel's monitor has lost track of, as tlobd counts them.
+aborted_windows() {
+        tlobctl status -j | jq '[.Limitations[] | capture("so far: (?<n>[0-9]+) windows aborted").n | tonumber] | add // 0'
+}
+
+# seen_or_aborted ABORTED COMMAND...: a command that is true when a violation has been seen; or the
+# monitor has lost track of more windows than ABORTED.
+seen_or_aborted() {
+        local before=$1
+
+        shift
+        "$@" || [ "$(aborted_windows)" -gt "$before" ]
+}
+
 # as_nobody COMMAND...: without rights, and without anyone to ask for a password.
 as_nobody() {
         setpriv --reuid=nobody --regid=nogroup --clear-groups -- "$@" </dev/null

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Which of several back ends gets a binding, and why: by what they can do, by what they say of this
+ * binding, by what happens when they try, and by what the administrator asked for.
+ */
+
+#include <ftw.h>
+#include <sys/stat.h>
+#include <syslog.h>
+
+#include "manager.h"
+#include "sentence.h"
+#include "test.h"
+
+#define ENTRIES_MAX 16
+
+/* A back end that does as it is told, and nothing else. */
+typedef struct Choice {
+        Backend backend;
+        bool used[ENTRIES_MAX];
+        const char *absent;  /* why it is not there */
+        const char *refuses; /* why it cannot measure any binding */
+        int new_error;
+        unsigned n_new;
+        int add_error;
+        bool refuses_budgets; /* of set_budget() */
+} Choice;
+
+static Choice first, second;
+
+static int absent_or_not(const Choice *choice, char **ret_reason) {
+        return choice->absent ? sentence_error(-ENOENT, ret_reason, "%s", choice->absent) : 0;
+}
+
+static int probe_first(char **ret_reason) {
+        return absent_or_not(&first, ret_reason);
+}
+
+static int probe_second(char **ret_reason) {
+        return absent_or_not(&second, ret_reason);
+}
+
+static const BackendOps ops_first, ops_second;
+
+static int new_first(const BackendConfig *config, Backend **ret, char **ret_reason) {
+        first.n_new++;
+        if (first.new_error < 0)
+                return sentence_error(first.new_error, ret_reason, "It cannot be made");
+        first.backend.ops = &ops_first;
+        *ret = &first.backend;
+        return 0;
+}
+
+static int new_second(const BackendConfig *config, Backend **ret, char **ret_reason) {
+        second.backend.ops = &ops_second;
+        *ret = &second.backend;
+        return 0;
+}
+
+static Backend *free_choice(Backend *backend) {
+        return NULL;
+}
+
+static int can_first(const Binding *binding, const ElfFile *elf, char **ret_reason) {
+        assert_non_null(elf);
+        return first.refuses ? sentence_error(-EOPNOTSUPP, ret_reason, "%s", first.refuses) : 0;
+}
+
+static int add_choice(Backend *backend, const Binding *binding, const ElfFile *elf,
+                      uint32_t *ret_index, char **ret_reason) {
+        Choice *choice = (Choice *) backend;
+
+        if (choice->add_error < 0)
+                return sentence_error(choice->add_error, ret_reason, "It did not work");
+        for (uint32_t i = 0; i < ENTRIES_MAX; i++)
+                if (!choice->used[i]) {
+                        choice->used[i] = true;
+                        *ret_index = i;
+                        return 0;
+                }
+        return -ENOSPC;
+}
+
+static int remove_choice(Backend *backend, uint32_t index, Statistics *ret_final,
+                         Histogram *histogram) {
+        ((Choice *) backend)->used[index] = false;
+        *ret_final = (Statistics){};
+        return 0;
+}
+
+static int set_budget_choice(Backend *backend, uint32_t index,
+                             const uint64_t budget_ns[static TLOB_N_BUDGETS]) {
+        return ((Choice *) backend)->refuses_budgets ? -EOPNOTSUPP : 0;
+}
+
+static int dispatch_choice(Backend *backend, BackendReportHandler handler, void *userdata) {
+        return 0;
+}
+
+static uint64_t lost_choice(Backend *backend) {
+        return 0;
+}
+
+/* The names that Backend= can choose. */
+static const BackendOps ops_first = {
+        .name = "kernel",
+        .capabilities = BACKEND_CAN_RETURN,
+        .probe = probe_first,
+        .new = new_first,
+        .free = free_choice,
+        .can = can_first,
+        .add = add_choice,
+        .remove = remove_choice,
+        .set_budget = set_budget_choice,
+        .dispatch = dispatch_choice,
+        .lost = lost_choice,
+};
+
+static const BackendOps ops_second = {
+        .name = "bpf",
+        .capabilities = BACKEND_CAN_RETURN | BACKEND_CAN_STATE_BUDGET | BACKEND_CAN_INFINITE,
+        .probe = probe_second,
+        .new = new_second,
+        .free = free_choice,
+        .add = add_choice,
+        .remove = remove_choice,
+        .set_budget = set_budget_choice,
+        .dispatch = dispatch_choice,
+        .lost = lost_choice,
+};
+
+static const BackendOps *const both[] = { &ops_first, &ops_second, NULL };
+
+typedef struct Fixture {
+        char directory[32];
+        char *directories[3];
+        Manager *manager;
+} Fixture;
+
+static int setup(void **state) {
+        Fixture *f = calloc(1, sizeof(*f));
+
+        assert_non_null(f);
+        strcpy(f->directory, "/tmp/tlob-choice-XXXXXX");
+        assert_non_null(mkdtemp(f->directory));
+        assert_true(asprintf(&f->directories[0], "%s/etc", f->directory) > 0);
+        assert_true(asprintf(&f->directories[1], "%s/run", f->directory) > 0);
+        assert_ok(mkdir(f->directories[0], 0755));
+        assert_ok(mkdir(f->directories[1], 0755));
+        first = second = (Choice){};
+        *state = f;
+        return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw) {
+        return remove(path);
+}
+
+static int teardown(void **state) {
+        Fixture *f = *state;
+
+        manager_free(f->manager);
+        assert_ok(nftw(f->directory, remove_one, 16, FTW_DEPTH | FTW_PHYS));
+        free(f->directories[0]);
+        free(f->directories[1]);
+        free(f);
+        return 0;
+}
+
+/* A binding with those lines; its name is "b". */
+static Binding *load(Fixture *f, const char *lines) {
+        _cleanup_free_ char *directory = NULL, *path = NULL;
+        FILE *file;
+
+        assert_true(asprintf(&directory, "%s/bindings.d", f->directories[0]) > 0);
+        assert_true(asprintf(&path, "%s/b.conf", directory) > 0);
+        (void) mkdir(directory, 0755);
+        file = fopen(path, "we");
+        assert_non_null(file);
+        (void) fprintf(file, "[Binding b]\nExecutable=libc.so.6\nFunction=getenv\n%s", lines);
+        (void) fclose(file);
+
+        if (!f->manager)
+                assert_ok(manager_new(both, (const char *const *) f->directories, &f->manager));
+        assert_ok(manager_reload(f->manager));
+        return binding_table_get(manager_bindings(f->manager), "b");
+}
+
+static void assert_chosen(const Binding *b, const BackendOps *ops, const char *why) {
+        assert_int_equal(b->state, BINDING_ACTIVE);
+        assert_ptr_equal(b->backend->ops, ops);
+        assert_string_equal(b->backend_reason, why);
+}
+
+static void assert_failed(const Binding *b, const char *why) {
+        assert_int_equal(b->state, BINDING_FAILED);
+        assert_null(b->backend);
+        assert_null(b->backend_reason);
+        assert_non_null(strstr(b->state_reason, why));
+}
+
+static void test_first(void **state) {
+        assert_chosen(load(*state, "BudgetSec=5ms\n"), &ops_first, "The first that can measure it");
+}
+
+static void test_by_capability(void **state) {
+        assert_chosen(load(*state, "BudgetSec=infinity\n"), &ops_second,
+                      "Back end 'kernel' cannot measure without a budget");
+}
+
+static void test_by_budget_of_a_state(void **state) {
+        assert_chosen(load(*state, "BudgetSec=5ms\nSleepingBudgetSec=1ms\n"), &ops_second,
+                      "Back end 'kernel' cannot limit the time in one state");
+}
+
+static void test_by_its_word(void **state) {
+        first.refuses = "It is not in the mood";
+        assert_chosen(load(*state, "BudgetSec=5ms\n"), &ops_second, "It is not in the mood");
+}
+
+/* It could, but then it did not work. */
+static void test_by_trial(void **state) {
+        first.add_error = -EEXIST;
+        assert_chosen(load(*state, "BudgetSec=5ms\n"), &ops_second, "It did not work");
+}
+
+/* It may take long: once is enough for many bindings. */
+static void test_made_once(void **state) {
+        static const char lines[] = "BudgetSec=5ms\n"
+                                    "[Binding c]\n"
+                                    "Executable=libc.so.6\nFunction=getenv\nBudgetSec=5ms\n";
+        Fixture *f = *state;
+
+        first.new_error = -EIO;
+        assert_chosen(load(f, lines), &ops_second, "It cannot be made");
+        assert_chosen(binding_table_get(manager_bindings(f->manager), "c"), &ops_second,
+                      "It cannot be made");
+        assert_int_equal(first.n_new, 1);
+}
+
+static void test_absent(void **state) {
+        first.absent = "This kernel has none";
+        assert_chosen(load(*state, "BudgetSec=5ms\n"), &ops_second, "This kernel has none");
+        assert_failed(load(*state, "BudgetSec=5ms\nBackend=kernel\n"), "This kernel has none");
+}
+
+static void test_nothing(void **state) {
+        first.absent = "This kernel has none";
+        second.absent = "There is no type information";
+        assert_failed(load(*state, "BudgetSec=5ms\n"),
+                      "This kernel has none; There is no type information");
+}
+
+/* What was asked for is not changed silently. */
+static void test_as_asked(void **state) {
+        assert_chosen(load(*state, "BudgetSec=5ms\nBackend=bpf\n"), &ops_second,
+                      "As configured by Backend=");
+        assert_failed(load(*state, "BudgetSec=infinity\nBackend=kernel\n"),
+                      "Back end 'kernel' cannot measure without a budget");
+        first.refuses = "It is not in the mood";
+        assert_failed(load(*state, "BudgetSec=5ms\nBackend=kernel\n"), "It is not in the mood");
+        first.refuses = NULL;
+        first.add_error = -EEXIST;
+        assert_failed(load(*state, "BudgetSec=6ms\nBackend=kernel\n"), "It did not work");
+        assert_false(second.used[0]);
+}
+
+/* A budget that its back end does not take: another one does. */
+static void test_other_budget(void **state) {
+        _cleanup_free_ char *error = NULL;
+        Fixture *f = *state;
+        Binding *b;
+
+        b = load(f, "BudgetSec=5ms\n");
+        assert_chosen(b, &ops_first, "The first that can measure it");
+        first.refuses_budgets = true;
+        first.refuses = "It takes no such budgets";
+        assert_ok(manager_set_budget(f->manager, "b", BUDGET_NONE, 0, &error));
+        assert_ptr_equal(b->backend->ops, &ops_second);
+        assert_false(first.used[0]);
+        assert_true(second.used[0]);
+}
+
+static void test_verify(void **state) {
+        _cleanup_free_ char *reason = NULL, *error = NULL;
+        const char *backend;
+        Fixture *f = *state;
+
+        first.refuses = "It is not in the mood";
+        (void) load(f, "BudgetSec=5ms\n");
+        assert_ok(manager_verify_binding(f->manager,
+                                         binding_table_get(manager_bindings(f->manager), "b"),
+                                         &backend, &reason, &error));
+        assert_string_equal(backend, "bpf");
+        assert_string_equal(reason, "It is not in the mood");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_first, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_by_capability, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_by_budget_of_a_state, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_by_its_word, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_by_trial, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_made_once, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_absent, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_nothing, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_as_asked, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_other_budget, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_verify, setup, teardown),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A program for bindings of the kernel back end: nothing of it is ever measured. */
+
+__attribute__((noinline)) int target_one(int n);
+__attribute__((noinline)) int target_two(int n);
+__attribute__((noinline)) int target_tail(int n);
+
+int target_one(int n) {
+        __asm__ volatile("nop; nop");
+        return n + 1;
+}
+
+int target_two(int n) {
+        __asm__ volatile("nop; nop; nop");
+        return n + 2;
+}
+
+/* Left by a jump, and by nothing else. */
+__asm__(".text\n"
+        ".globl target_tail\n"
+        ".type target_tail, @function\n"
+        "target_tail:\n"
+        "        inc %edi\n"
+        "        jmp target_two\n"
+        ".size target_tail, . - target_tail\n");
+
+int main(int argc, char *argv[]) {
+        return target_one(argc) + target_two(argc) + target_tail(argc) == 0;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef TRACEFS_H
+#define TRACEFS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "backend.h"
+
+/*
+ * For tests of the kernel back end against the stand-in: a tracing file system in a mount namespace of
+ * this process, with a monitor of some dialect, whose events this process raises.
+ */
+
+typedef struct Tracefs {
+        pid_t standin;
+        char *before; /* what must be the same in the end */
+        Backend *backend;
+        Report *reports;
+        size_t n_reports;
+        BackendNotice *notices;
+        size_t n_notices;
+} Tracefs;
+
+/* Once for the process. */
+int tracefs_setup_namespace(void **state);
+int tracefs_teardown_namespace(void **state);
+
+/* The real one, aside. */
+void tracefs_mount_real(void);
+void tracefs_unmount_real(void);
+
+/* Mounts a stand-in, and poisons what the daemon must leave alone. */
+void tracefs_start(Tracefs *tracefs, const char *dialect);
+
+/* From now on: as it is now. */
+void tracefs_take_stock(Tracefs *tracefs);
+
+/* Another stand-in in the place of the one that is there; the events stay. */
+void tracefs_change_dialect(Tracefs *tracefs, const char *dialect);
+
+/* Frees the back end, and checks that everything is as it was. */
+void tracefs_finish(Tracefs *tracefs);
+
+/* The back end, made. */
+void tracefs_make_backend(Tracefs *tracefs);
+
+/* Adds a binding; keys: alternating keys and values, NULL at the end. Returns its index, or a negative errno. */
+int tracefs_add(Tracefs *tracefs, const char *const *keys, uint64_t cgroup_id, unsigned level,
+                char **ret_error);
+
+/* Files below the tracing file system. */
+char *tracefs_read(const char *file);
+int tracefs_write(const char *file, const char *text);
+
+/* The threshold of the i-th line of the monitor. */
+uint64_t tracefs_threshold(size_t i);
+
+/* Reads what is there: reports and notices. */
+void tracefs_collect(Tracefs *tracefs);
+
+/* The same, but waits until there is something. */
+void tracefs_wait(Tracefs *tracefs);
+
+void tracefs_forget(Tracefs *tracefs);
+
+/* What the monitor would say. spent: running, waiting, sleeping, as shares of a sum. */
+void raise_error_env(int id, const char *state, const char *event);
+void raise_detail(int id, uint64_t threshold, uint64_t running, uint64_t waiting,
+                  uint64_t sleeping);
+void raise_error(int id, const char *state, const char *event);
+
+/* An error and its detail. */
+void raise_violation(int id, const char *state, uint64_t threshold, uint64_t running,
+                     uint64_t waiting, uint64_t sleeping);
+
+#endif
