@@ -37,7 +37,9 @@ typedef struct Entry {
         struct tlob_statistics base; /* what was counted at the last reset */
 } Entry;
 
-#define STACKS_MAX 64
+#define STACKS_MAX      64
+#define LIMITATIONS_MAX 4
+#define LIMITATION_MAX  160
 
 /* Of a violation that is still to come. */
 typedef struct PendingStack {
@@ -64,6 +66,8 @@ typedef struct BpfBackend {
         size_t n_pending;
 
         PendingStack stacks[STACKS_MAX];
+        const char *limitations[LIMITATIONS_MAX + 1];
+        char limitation[2][LIMITATION_MAX]; /* those of them with a figure in it */
         unsigned next_stack;
 
         /* During dispatch() */
@@ -628,14 +632,44 @@ static int bpf_backend_reset_statistics(Backend *backend, uint32_t index) {
         return entry_clear_maximum(b, index);
 }
 
-static const char *const *bpf_backend_limitations(Backend *backend) {
-        static const char *const tick[] = {
-                "The deadline of a task that never leaves its CPU is found up to one scheduler tick late",
-                NULL,
-        };
-        static const char *const none[] = { NULL };
+/* "12 timers could not ...", NULL if there are none. */
+static const char *describe_count(char buf[static LIMITATION_MAX], const __u64 *counter,
+                                  const char *what) {
+        __u64 n = __atomic_load_n(counter, __ATOMIC_RELAXED);
 
-        return BPF(backend)->programs.mode == DEADLINE_UPROBE ? none : tick;
+        if (n == 0)
+                return NULL;
+        (void) snprintf(buf, LIMITATION_MAX, "%llu %s", n, what);
+        return buf;
+}
+
+static const char *const *bpf_backend_limitations(Backend *backend) {
+        BpfBackend *b = BPF(backend);
+        struct tlob_bpf__bss *bss = b->programs.bpf->bss;
+        const char *const sentences[LIMITATIONS_MAX] = {
+                b->programs.mode == DEADLINE_UPROBE
+                        ? NULL
+                        : "The deadline of a task that never leaves its CPU is found up to one "
+                          "scheduler tick late",
+                b->programs.stack_from_task
+                        ? NULL
+                        : "A task that sleeps inside a window has its stack taken each time, which "
+                          "costs it some microseconds",
+                describe_count(b->limitation[0], &bss->n_timer_failures,
+                               "timers could not be armed: those deadlines were found at the next "
+                               "tick or switch, or at the stop"),
+                describe_count(
+                        b->limitation[1], &bss->n_missed_switches,
+                        "times the kernel did not tell that a task got a CPU: the states of a "
+                        "window that was open then are not exact"),
+        };
+        size_t n = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(sentences); i++)
+                if (sentences[i])
+                        b->limitations[n++] = sentences[i];
+        b->limitations[n] = NULL;
+        return b->limitations;
 }
 
 static const char *bpf_backend_deadline_mode(Backend *backend) {
