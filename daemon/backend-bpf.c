@@ -124,12 +124,14 @@ static void report_from_record(const struct tlob_record *record, Report *ret) {
 }
 
 /* Stacks come before their violations, and those of other CPUs may come in between. */
-static void keep_stack(BpfBackend *b, const struct tlob_stack_record *record) {
+static void keep_stack(BpfBackend *b, const struct tlob_stack_record *record, size_t size) {
         PendingStack *p = &b->stacks[b->next_stack++ % ELEMENTSOF(b->stacks)];
 
         p->id = record->id;
-        p->stack.n = record->n_frames < TLOB_FRAMES_MAX ? record->n_frames : TLOB_FRAMES_MAX;
-        memcpy(p->stack.frames, record->frame, sizeof(p->stack.frames));
+        p->stack.n = (size - offsetof(struct tlob_stack_record, frame)) / sizeof(record->frame[0]);
+        if (p->stack.n > TLOB_FRAMES_MAX)
+                p->stack.n = TLOB_FRAMES_MAX;
+        memcpy(p->stack.frames, record->frame, p->stack.n * sizeof(record->frame[0]));
         stack_trim(&p->stack);
 }
 
@@ -145,8 +147,9 @@ static int on_record(void *userdata, void *data, size_t size) {
         BpfBackend *b = userdata;
         Report report;
 
-        if (size >= sizeof(struct tlob_stack_record) && record->type == TLOB_RECORD_STACK) {
-                keep_stack(b, data);
+        if (size >= offsetof(struct tlob_stack_record, frame) &&
+            record->type == TLOB_RECORD_STACK) {
+                keep_stack(b, data, size);
                 return 0;
         }
 

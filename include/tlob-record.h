@@ -81,14 +81,14 @@ struct tlob_record {
 
 /*
  * Where in the kernel the sleeping task of a violation was: names of functions, the innermost first.
- * It comes before the violation.
+ * It comes before the violation, and only as many frames as there are come with it.
  */
 #define TLOB_FRAMES_MAX 24
 #define TLOB_SYMBOL_LEN 48 /* longer names are cut off */
 
 struct tlob_stack_record {
         __u32 type; /* TLOB_RECORD_STACK */
-        __u32 n_frames;
+        __u32 reserved;
         __u64 id; /* of the window */
         char frame[TLOB_FRAMES_MAX][TLOB_SYMBOL_LEN];
 };

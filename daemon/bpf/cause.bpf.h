@@ -97,7 +97,8 @@ static __always_inline void stack_take(struct tlob_stack *stack, const struct tl
 
 /*
  * Tells where a sleeping task is blocked, in a record that goes before the one of its violation. A
- * stack that finds no room is not counted as lost: no violation is.
+ * stack that finds no room is not counted as lost: no violation is. Only timers find tasks asleep, and
+ * they take turns on a CPU.
  *
  * Global, so that the verifier looks at it once.
  */
@@ -106,27 +107,25 @@ __noinline int stack_report(__u32 slot, __u64 id)
 	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
 	struct tlob_stack *stack = bpf_map_lookup_elem(&stacks, &slot);
 	struct tlob_stack_record *r;
-	__u32 i, n;
+	__u32 zero = 0, i, n;
 
-	if (!t || !stack)
+	r = bpf_map_lookup_elem(&stack_records, &zero);
+	if (!t || !stack || !r)
 		return 0;
 	stack_take(stack, t);
 	if (stack->size <= 0)
 		return 0;
-	r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
-	if (!r)
-		return 0;
 
 	n = stack->size / sizeof(stack->ip[0]);
+	if (n > TLOB_FRAMES_MAX)
+		n = TLOB_FRAMES_MAX;
 	r->type = TLOB_RECORD_STACK;
-	r->n_frames = n < TLOB_FRAMES_MAX ? n : TLOB_FRAMES_MAX;
 	r->id = id;
-	for (i = 0; i < TLOB_FRAMES_MAX; i++) {
-		r->frame[i][0] = 0;
+	for (i = 0; i < TLOB_FRAMES_MAX; i++)
 		if (i < n)
 			BPF_SNPRINTF(r->frame[i], sizeof(r->frame[i]), "%ps", stack->ip[i]);
-	}
-	bpf_ringbuf_submit(r, 0);
+	bpf_ringbuf_output(&records, r,
+			   offsetof(struct tlob_stack_record, frame) + n * sizeof(r->frame[0]), 0);
 	return 0;
 }
 

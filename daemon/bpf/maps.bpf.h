@@ -137,6 +137,14 @@ struct {
 	__type(value, struct tlob_stack);
 } stacks SEC(".maps");
 
+/* Where a record with a stack is put together, to take no more room in the ring buffer than it needs. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tlob_stack_record);
+} stack_records SEC(".maps");
+
 /* The slot of the task that runs on this CPU, plus one; 0: it has none. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
