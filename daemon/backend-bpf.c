@@ -38,7 +38,7 @@ typedef struct Entry {
 } Entry;
 
 #define STACKS_MAX      64
-#define LIMITATIONS_MAX 4
+#define LIMITATIONS_MAX 5
 #define LIMITATION_MAX  160
 
 /* Of a violation that is still to come. */
@@ -67,7 +67,7 @@ typedef struct BpfBackend {
 
         PendingStack stacks[STACKS_MAX];
         const char *limitations[LIMITATIONS_MAX + 1];
-        char limitation[2][LIMITATION_MAX]; /* those of them with a figure in it */
+        char limitation[3][LIMITATION_MAX]; /* those of them with a figure in it */
         unsigned next_stack;
 
         /* During dispatch() */
@@ -650,7 +650,7 @@ static const char *const *bpf_backend_limitations(Backend *backend) {
         BpfBackend *b = BPF(backend);
         struct tlob_bpf__bss *bss = b->programs.bpf->bss;
         const char *const sentences[LIMITATIONS_MAX] = {
-                b->programs.mode == DEADLINE_UPROBE
+                b->programs.mode != DEADLINE_SWITCH_TICK
                         ? NULL
                         : "The deadline of a task that never leaves its CPU is found up to one "
                           "scheduler tick late",
@@ -661,6 +661,10 @@ static const char *const *bpf_backend_limitations(Backend *backend) {
                 describe_count(b->limitation[0], &bss->n_timer_failures,
                                "timers could not be armed: those deadlines were found at the next "
                                "tick or switch, or at the stop"),
+                describe_count(
+                        b->limitation[2], &bss->n_bridge_failures,
+                        "starts could not arm a timer, because another was preempted while it "
+                        "did: those deadlines were found at the next tick or switch"),
                 describe_count(
                         b->limitation[1], &bss->n_missed_switches,
                         "times the kernel did not tell that a task got a CPU: the states of a "
@@ -676,7 +680,13 @@ static const char *const *bpf_backend_limitations(Backend *backend) {
 }
 
 static const char *bpf_backend_deadline_mode(Backend *backend) {
-        return BPF(backend)->programs.mode == DEADLINE_UPROBE ? "uprobe" : "switch-tick";
+        static const char *const names[] = {
+                [DEADLINE_UPROBE] = "uprobe",
+                [DEADLINE_FENTRY] = "fentry",
+                [DEADLINE_SWITCH_TICK] = "switch-tick",
+        };
+
+        return names[BPF(backend)->programs.mode];
 }
 
 const BackendOps backend_bpf_ops = {

@@ -77,12 +77,90 @@ static int set_sizes(struct tlob_bpf *bpf, const BackendConfig *config) {
         return 0;
 }
 
-/*
- * The programs for a rung of the ladder of deadlines: only those that are needed, since a program
- * that this kernel does not know would fail them all.
- */
+/* The start's program for a rung. */
+static struct bpf_program *start_program(const struct tlob_bpf *bpf, bool multi,
+                                         DeadlineMode mode) {
+        switch (mode) {
+        case DEADLINE_UPROBE:
+                return bpf->progs.start_multi_arm;
+        case DEADLINE_FENTRY:
+                return multi ? bpf->progs.start_multi_bridge : bpf->progs.start_perf_bridge;
+        default:
+                return multi ? bpf->progs.start_multi : bpf->progs.start_perf;
+        }
+}
+
+static struct bpf_program *stop_program(const struct tlob_bpf *bpf, bool multi) {
+        return multi ? bpf->progs.stop_multi : bpf->progs.stop_perf;
+}
+
+/* Only those that are needed: a program that this kernel does not know would fail them all. */
+static void select_programs(struct tlob_bpf *bpf, bool multi, DeadlineMode mode) {
+        struct bpf_program *const all[] = {
+                bpf->progs.start_perf,         bpf->progs.start_multi,
+                bpf->progs.start_multi_arm,    bpf->progs.start_perf_bridge,
+                bpf->progs.start_multi_bridge, bpf->progs.stop_perf,
+                bpf->progs.stop_multi,
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(all); i++) {
+                bool needed = all[i] == start_program(bpf, multi, mode) ||
+                              all[i] == stop_program(bpf, multi);
+
+                (void) bpf_program__set_autoload(all[i], needed);
+                if (needed && multi)
+                        uprobe_multi_prepare(all[i]);
+        }
+}
+
+/* Lets the bridge use the maps of the others. Its constants are its own. */
+static int share_maps(struct tlob_bridge_bpf *bridge, const struct tlob_bpf *bpf) {
+        struct bpf_map *map;
+        int r;
+
+        r = bpf_map__reuse_fd(bridge->maps.bss, bpf_map__fd(bpf->maps.bss));
+        if (r >= 0)
+                r = bpf_map__reuse_fd(bridge->maps.data, bpf_map__fd(bpf->maps.data));
+        bpf_object__for_each_map(map, bridge->obj) {
+                const struct bpf_map *other;
+
+                if (r < 0)
+                        return r;
+                if (bpf_map__is_internal(map))
+                        continue;
+                other = bpf_object__find_map_by_name(bpf->obj, bpf_map__name(map));
+                r = other ? bpf_map__reuse_fd(map, bpf_map__fd(other)) : -ENOENT;
+        }
+        return r;
+}
+
+/* Attaches the program that arms timers to the one of the start. */
+static int load_bridge(BpfPrograms *programs) {
+        const struct tlob_bpf *bpf = programs->bpf;
+        struct tlob_bridge_bpf *bridge;
+        int r;
+
+        bridge = tlob_bridge_bpf__open();
+        if (!bridge)
+                return -errno;
+        programs->bridge = bridge;
+
+        bridge->rodata->pidns_inum = bpf->rodata->pidns_inum;
+        bridge->rodata->stack_from_task = bpf->rodata->stack_from_task;
+        r = share_maps(bridge, bpf);
+        if (r >= 0)
+                r = bpf_program__set_attach_target(bridge->progs.arm_from_start,
+                                                   bpf_programs_start_fd(programs),
+                                                   "deadline_bridge");
+        if (r >= 0)
+                r = tlob_bridge_bpf__load(bridge);
+        if (r >= 0)
+                r = tlob_bridge_bpf__attach(bridge);
+        return r;
+}
+
+/* The programs for a rung of the ladder of deadlines. */
 static int load_rung(BpfPrograms *programs, const BackendConfig *config, DeadlineMode mode) {
-        bool arm = mode == DEADLINE_UPROBE;
         uint64_t begin = 0, end = 0;
         struct tlob_bpf *bpf;
         int r;
@@ -98,14 +176,7 @@ static int load_rung(BpfPrograms *programs, const BackendConfig *config, Deadlin
         bpf->rodata->interrupt_entry_begin = begin;
         bpf->rodata->interrupt_entry_end = end;
         bpf->data->next_window_id = now_usec();
-        (void) bpf_program__set_autoload(bpf->progs.start_perf, !programs->multi);
-        (void) bpf_program__set_autoload(bpf->progs.stop_perf, !programs->multi);
-        (void) bpf_program__set_autoload(bpf->progs.start_multi, programs->multi && !arm);
-        (void) bpf_program__set_autoload(bpf->progs.start_multi_arm, programs->multi && arm);
-        (void) bpf_program__set_autoload(bpf->progs.stop_multi, programs->multi);
-        uprobe_multi_prepare(bpf->progs.start_multi);
-        uprobe_multi_prepare(bpf->progs.start_multi_arm);
-        uprobe_multi_prepare(bpf->progs.stop_multi);
+        select_programs(bpf, programs->multi, mode);
 
         r = set_sizes(bpf, config);
         if (r >= 0)
@@ -116,7 +187,17 @@ static int load_rung(BpfPrograms *programs, const BackendConfig *config, Deadlin
         }
         programs->bpf = bpf;
         programs->mode = mode;
-        return 0;
+        if (mode != DEADLINE_FENTRY)
+                return 0;
+
+        r = load_bridge(programs);
+        if (r < 0) {
+                tlob_bridge_bpf__destroy(programs->bridge);
+                tlob_bpf__destroy(programs->bpf);
+                programs->bridge = NULL;
+                programs->bpf = NULL;
+        }
+        return r;
 }
 
 /* The stack of a sleeper through its task, else each time that it goes to sleep. */
@@ -135,11 +216,12 @@ static int load_with_stacks(BpfPrograms *programs, const BackendConfig *config, 
 static int load_best(BpfPrograms *programs, const BackendConfig *config) {
         int r = -EOPNOTSUPP;
 
-        /* Kernels where a uprobe may arm timers have uprobe_multi links. */
-        if (config->deadline_mode == DEADLINE_UPROBE && programs->multi)
-                r = load_with_stacks(programs, config, DEADLINE_UPROBE);
-        if (r < 0)
-                r = load_with_stacks(programs, config, DEADLINE_SWITCH_TICK);
+        for (DeadlineMode mode = config->deadline_mode; r < 0 && mode <= DEADLINE_SWITCH_TICK;
+             mode++) {
+                /* Kernels where a uprobe may arm timers have uprobe_multi links. */
+                if (mode != DEADLINE_UPROBE || programs->multi)
+                        r = load_with_stacks(programs, config, mode);
+        }
         return r;
 }
 
@@ -227,23 +309,17 @@ int bpf_programs_load(BpfPrograms *programs, const BackendConfig *config) {
 }
 
 void bpf_programs_done(BpfPrograms *programs) {
+        tlob_bridge_bpf__destroy(programs->bridge);
         tlob_bpf__destroy(programs->bpf);
         *programs = (BpfPrograms){};
 }
 
 int bpf_programs_start_fd(const BpfPrograms *programs) {
-        const struct tlob_bpf *bpf = programs->bpf;
-
-        if (!programs->multi)
-                return bpf_program__fd(bpf->progs.start_perf);
-        return bpf_program__fd(programs->mode == DEADLINE_UPROBE ? bpf->progs.start_multi_arm
-                                                                 : bpf->progs.start_multi);
+        return bpf_program__fd(start_program(programs->bpf, programs->multi, programs->mode));
 }
 
 int bpf_programs_stop_fd(const BpfPrograms *programs) {
-        const struct tlob_bpf *bpf = programs->bpf;
-
-        return bpf_program__fd(programs->multi ? bpf->progs.stop_multi : bpf->progs.stop_perf);
+        return bpf_program__fd(stop_program(programs->bpf, programs->multi));
 }
 
 int bpf_programs_check_slot(const BpfPrograms *programs, uint32_t slot) {

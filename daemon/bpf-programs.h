@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "backend.h"
+#include "tlob-bridge.skel.h"
 #include "tlob.skel.h"
 
 /*
@@ -14,11 +15,12 @@
  */
 
 typedef struct BpfPrograms {
-        struct tlob_bpf *bpf; /* NULL: not loaded */
-        bool multi;           /* the uprobe programs are for uprobe_multi links */
-        bool stack_from_task; /* a timer can take the stack of its task */
-        DeadlineMode mode;    /* the rung of the ladder that was reached */
-        unsigned root_level;  /* depth of the root of our cgroup namespace in the kernel's tree */
+        struct tlob_bpf *bpf;           /* NULL: not loaded */
+        struct tlob_bridge_bpf *bridge; /* with DEADLINE_FENTRY, else NULL */
+        bool multi;                     /* the uprobe programs are for uprobe_multi links */
+        bool stack_from_task;           /* a timer can take the stack of its task */
+        DeadlineMode mode;              /* the rung of the ladder that was reached */
+        unsigned root_level; /* depth of the root of our cgroup namespace in the kernel's tree */
 } BpfPrograms;
 
 /* Loads them. Returns 0 or a negative errno; bpf_programs_done() is due in any case. */

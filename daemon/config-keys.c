@@ -123,6 +123,7 @@ static int set_deadline_mode(Config *config, const ConfigKey *key, const char *v
         } modes[] = {
                 { "auto", DEADLINE_UPROBE },
                 { "uprobe", DEADLINE_UPROBE },
+                { "fentry", DEADLINE_FENTRY },
                 { "switch-tick", DEADLINE_SWITCH_TICK },
         };
 

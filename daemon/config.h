@@ -36,6 +36,7 @@ typedef struct ConfigOverride {
 /* The best way of finding deadlines that may be used; see DeadlineMode on D-Bus. */
 typedef enum DeadlineMode {
         DEADLINE_UPROBE,      /* the start arms a timer; with "auto" too */
+        DEADLINE_FENTRY,      /* a tracing program arms it for the start */
         DEADLINE_SWITCH_TICK, /* the scheduler's hooks arm timers, and its tick looks */
 } DeadlineMode;
 

@@ -21,6 +21,9 @@ __u64 n_lost = 0;
 /* Timers that could not be armed: those deadlines are found by the tick, or at the stop. */
 __u64 n_timer_failures = 0;
 
+/* Starts that could not arm a timer, because the program that does it for them did not run. */
+__u64 n_bridge_failures = 0;
+
 /* Tasks that were found running though no hook had seen them get a CPU. */
 __u64 n_missed_switches = 0;
 

@@ -142,6 +142,27 @@ static __always_inline void on_start_arm(struct pt_regs *ctx)
 		timer_rearm(t, slot, task_deadline(t), READ_ONCE(t->last_ns));
 }
 
+/* For bridge.bpf.c to be attached to. Global, so that it stays what it is. */
+__noinline int deadline_bridge(__u32 slot)
+{
+	asm volatile("" : "+r"(slot));
+	return slot;
+}
+
+/* Where a tracing program may arm the timer, and the start may not. */
+static __always_inline void on_start_bridge(struct pt_regs *ctx)
+{
+	__u32 slot = on_start(ctx);
+	struct tlob_task *t;
+
+	if (slot == NO_SLOT)
+		return;
+	deadline_bridge(slot);
+	t = bpf_map_lookup_elem(&tasks, &slot);
+	if (t && !timer_is_due(t, task_deadline(t)))
+		count(n_bridge_failures);
+}
+
 /* The open windows of a task that end at a site, as a bit mask. Global, as window_end(). */
 __noinline __u32 windows_at(__u32 slot, __u64 cookie)
 {
@@ -248,8 +269,8 @@ static __always_inline int on_stop(struct pt_regs *ctx)
 }
 
 /*
- * Three times the same, for the two ways to attach a uprobe (uprobe_multi links, from Linux 6.6 on,
- * want programs of another attach type), and for kernels where the start may arm timers.
+ * The same for the two ways to attach a uprobe (uprobe_multi links, from Linux 6.6 on, want programs of
+ * another attach type), and for who may arm timers.
  */
 SEC("uprobe")
 int start_perf(struct pt_regs *ctx)
@@ -262,6 +283,20 @@ SEC("uprobe")
 int start_multi(struct pt_regs *ctx)
 {
 	on_start(ctx);
+	return 0;
+}
+
+SEC("uprobe")
+int start_perf_bridge(struct pt_regs *ctx)
+{
+	on_start_bridge(ctx);
+	return 0;
+}
+
+SEC("uprobe")
+int start_multi_bridge(struct pt_regs *ctx)
+{
+	on_start_bridge(ctx);
 	return 0;
 }
 
