@@ -84,7 +84,7 @@ static void test_a_sleeper_is_woken_by_the_clock(void **state) {
         Engine *engine = *state;
 
         add(engine, "5ms");
-        victim_start(&victim, "a( sleep:30000000 )");
+        victim_start(&victim, "a( sleep:300000000 )");
         victim_finish(&victim);
         dispatch(engine, &told);
 
