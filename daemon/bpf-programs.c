@@ -107,6 +107,11 @@ static void select_programs(struct tlob_bpf *bpf, bool multi, DeadlineMode mode)
                 bool needed = all[i] == start_program(bpf, multi, mode) ||
                               all[i] == stop_program(bpf, multi);
 
+                /* In case that the bridge cannot be had. */
+                if (mode == DEADLINE_FENTRY)
+                        needed =
+                                needed || all[i] == start_program(bpf, multi, DEADLINE_SWITCH_TICK);
+
                 (void) bpf_program__set_autoload(all[i], needed);
                 if (needed && multi)
                         uprobe_multi_prepare(all[i]);
@@ -187,26 +192,24 @@ static int load_rung(BpfPrograms *programs, const BackendConfig *config, Deadlin
         }
         programs->bpf = bpf;
         programs->mode = mode;
-        if (mode != DEADLINE_FENTRY)
-                return 0;
-
-        r = load_bridge(programs);
-        if (r < 0) {
+        if (mode == DEADLINE_FENTRY && load_bridge(programs) < 0) {
                 tlob_bridge_bpf__destroy(programs->bridge);
-                tlob_bpf__destroy(programs->bpf);
                 programs->bridge = NULL;
-                programs->bpf = NULL;
+                programs->mode = DEADLINE_SWITCH_TICK;
         }
-        return r;
+        return 0;
 }
 
-/* The stack of a sleeper through its task, else each time that it goes to sleep. */
+/*
+ * The stack of a sleeper through its task, else each time that it goes to sleep: on kernels that are too
+ * old for the first rung anyway.
+ */
 static int load_with_stacks(BpfPrograms *programs, const BackendConfig *config, DeadlineMode mode) {
         int r;
 
         programs->stack_from_task = true;
         r = load_rung(programs, config, mode);
-        if (r >= 0)
+        if (r >= 0 || mode == DEADLINE_UPROBE)
                 return r;
         programs->stack_from_task = false;
         return load_rung(programs, config, mode);

@@ -100,7 +100,7 @@ struct tlob_stack_record {
  * Lists of bindings change while programs walk along them: each place is written at once, and what is
  * found there is believed only if the binding says that it belongs to that site (its cookies).
  */
-#define TLOB_SITE_BINDINGS_MAX  8 /* more go into scopes */
+#define TLOB_SITE_BINDINGS_MAX  4 /* more go into scopes */
 #define TLOB_SCOPE_BINDINGS_MAX 16
 #define TLOB_NO_BINDING         (~0U) /* a hole in a list */
 

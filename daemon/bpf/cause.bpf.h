@@ -11,7 +11,7 @@
 
 /*
  * The stack of a task can be taken through the task, when it is needed, where a timer may find the
- * task (Linux 6.10); else each time that it goes to sleep. Set before loading, the first by trial.
+ * task (Linux 6.2); else each time that it goes to sleep. Set before loading, the first by trial.
  */
 const volatile bool stack_from_task = false;
 

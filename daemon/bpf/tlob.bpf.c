@@ -6,8 +6,8 @@
  *    The probe's cookie names the site, the site lists the bindings. A start notes the task's totals,
  *    a stop takes the difference.
  *  - hooks on the scheduler's tracepoints, which add the time since the last change to the total of
- *    the state that the task leaves. They do the same however many windows are open, and return at
- *    once for tasks that never had one.
+ *    the state that the task leaves, and note who has to do with it. They do the same however many
+ *    windows are open, and return at once for tasks that never had one.
  *
  * What one would miss: uprobe programs can be preempted at any instruction (only migration is off),
  * and the hooks then run for the very task that is in the middle of a start or stop. So statistics
@@ -18,8 +18,8 @@
  * elapsed: the three totals advance by the same clock readings that make up elapsed.
  */
 #include "deadline.bpf.h"
-#include "unit.bpf.h"
 #include "site.bpf.h"
+#include "unit.bpf.h"
 
 #define CLOCK_MONOTONIC 1
 
