@@ -12,6 +12,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <malloc.h>
+#include <stddef.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -117,6 +118,15 @@ static void select_programs(struct tlob_bpf *bpf, bool multi, DeadlineMode mode)
                         uprobe_multi_prepare(all[i]);
         }
 }
+
+/* Its variables are those of the others, so they must lie where theirs do. */
+#define ASSERT_SHARED(variable)                                                                    \
+        _Static_assert(offsetof(struct tlob_bpf__bss, variable) ==                                 \
+                               offsetof(struct tlob_bridge_bpf__bss, variable),                    \
+                       #variable " is not where the bridge looks for it")
+ASSERT_SHARED(n_timer_failures);
+ASSERT_SHARED(n_missed_switches);
+ASSERT_SHARED(unit_levels);
 
 /* Lets the bridge use the maps of the others. Its constants are its own. */
 static int share_maps(struct tlob_bridge_bpf *bridge, const struct tlob_bpf *bpf) {
