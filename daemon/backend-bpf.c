@@ -416,7 +416,8 @@ static int entry_confine(BpfBackend *b, Entry *entry, const Binding *binding) {
                             &entry->user.unit);
         if (r < 0)
                 return r;
-        if (binding->unit && unit_name_is_template(binding->unit))
+        entry->user.many = binding->unit && unit_name_is_template(binding->unit);
+        if (entry->user.many)
                 return unit_table_set_template(&b->units, entry->user.unit, b->programs.root_level);
         return entry_set_cgroup(b, entry, binding->cgroup_id, binding->cgroup_level);
 }

@@ -19,6 +19,7 @@
 
 struct Site {
         SiteKey key;
+        SiteUser *users;
         unsigned n_users;
         Uprobe *uprobe;
 };
@@ -45,8 +46,10 @@ int site_table_init(SiteTable *table, size_t n, int prog_fd, int sites_fd, int s
 }
 
 void site_table_done(SiteTable *table) {
-        for (size_t i = 0; table->items && i < table->n; i++)
+        for (size_t i = 0; table->items && i < table->n; i++) {
                 uprobe_detach(table->items[i].uprobe);
+                free(table->items[i].users);
+        }
         free(table->items);
         bpf_memory_unmap(table->memory, table->n, sizeof(*table->memory));
         *table = (SiteTable){};
@@ -161,6 +164,45 @@ static void list_remove(SiteTable *table, uint32_t index, const SiteUser *user) 
                 __atomic_store_n(&site->n, site->n - 1, __ATOMIC_RELEASE);
 }
 
+/* Could two of them be for one task of a unit? */
+static bool users_are_apart(const Site *site) {
+        for (unsigned i = 0; i < site->n_users; i++) {
+                if (site->users[i].unit == TLOB_UNIT_NONE || site->users[i].many)
+                        return false;
+                for (unsigned j = 0; j < i; j++)
+                        if (site->users[i].unit == site->users[j].unit)
+                                return false;
+        }
+        return true;
+}
+
+static void site_set_apart(SiteTable *table, const Site *site, bool apart) {
+        __atomic_store_n(&table->memory[site_index(table, site)].apart, apart, __ATOMIC_RELEASE);
+}
+
+static int site_add_user(Site *site, const SiteUser *user) {
+        SiteUser *users;
+
+        users = reallocarray(site->users, site->n_users + 1, sizeof(*users));
+        if (!users)
+                return -ENOMEM;
+        site->users = users;
+        site->users[site->n_users++] = *user;
+        return 0;
+}
+
+static void site_remove_user(Site *site, const SiteUser *user) {
+        for (unsigned i = 0; i < site->n_users; i++)
+                if (site->users[i].binding == user->binding) {
+                        site->users[i] = site->users[--site->n_users];
+                        break;
+                }
+        if (site->n_users == 0) {
+                free(site->users);
+                site->users = NULL;
+        }
+}
+
 static int site_attach(SiteTable *table, Site *site, int file_fd) {
         UprobeSpec spec = {
                 .prog_fd = table->prog_fd,
@@ -206,6 +248,29 @@ static void site_end(SiteTable *table, const Site *site) {
         __atomic_store_n(&table->memory[site_index(table, site)].generation, 0, __ATOMIC_RELEASE);
 }
 
+/* One more user: on the list, and with a probe that is set. */
+static int site_admit(SiteTable *table, Site *site, int file_fd, const SiteUser *user) {
+        uint32_t index = site_index(table, site);
+        int r;
+
+        r = site_add_user(site, user);
+        if (r < 0)
+                return r;
+        /* Before the binding is there; and when it goes, after it is gone. */
+        site_set_apart(table, site, users_are_apart(site));
+        r = list_add(table, index, user);
+        if (r >= 0 && !site->uprobe) {
+                r = site_attach(table, site, file_fd);
+                if (r < 0)
+                        list_remove(table, index, user);
+        }
+        if (r < 0) {
+                site_remove_user(site, user);
+                site_set_apart(table, site, users_are_apart(site));
+        }
+        return r;
+}
+
 int site_table_join(SiteTable *table, const SiteKey *key, int file_fd, const SiteUser *user,
                     uint32_t *ret_site, char **ret_reason) {
         Site *site;
@@ -217,19 +282,12 @@ int site_table_join(SiteTable *table, const SiteKey *key, int file_fd, const Sit
         if (site->n_users == 0)
                 site_begin(table, site, key);
 
-        r = list_add(table, site_index(table, site), user);
-        if (r >= 0 && !site->uprobe) {
-                r = site_attach(table, site, file_fd);
-                if (r < 0)
-                        list_remove(table, site_index(table, site), user);
-        }
+        r = site_admit(table, site, file_fd, user);
         if (r < 0) {
                 if (site->n_users == 0)
                         site_end(table, site);
                 return join_error(r, key, ret_reason);
         }
-
-        site->n_users++;
         *ret_site = site_index(table, site);
         return 0;
 }
@@ -238,8 +296,11 @@ Uprobe *site_table_leave(SiteTable *table, uint32_t index, const SiteUser *user)
         Site *site = &table->items[index];
 
         list_remove(table, index, user);
-        if (--site->n_users > 0)
+        site_remove_user(site, user);
+        if (site->n_users > 0) {
+                site_set_apart(table, site, users_are_apart(site));
                 return NULL;
+        }
         site_end(table, site);
         return TAKE_PTR(site->uprobe);
 }

@@ -39,6 +39,7 @@ typedef struct SiteTable {
 typedef struct SiteUser {
         uint32_t binding;
         uint32_t unit; /* as in UnitTable */
+        bool many;     /* the unit stands for several, which others may stand for too */
 } SiteUser;
 
 /* n: as many sites as the maps have room for. The file descriptors stay the caller's. */

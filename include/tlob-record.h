@@ -110,7 +110,7 @@ struct tlob_site {
         __u32 n_scoped;     /* of these, how many are in scopes */
         __u32 n_unconfined; /* of the latter, how many are confined to no unit */
         __u32 n;            /* how far binding[] is in use */
-        __u32 reserved;
+        __u32 apart;        /* no two of them are for the same cgroup */
         __u32 binding[TLOB_SITE_BINDINGS_MAX];
 };
 

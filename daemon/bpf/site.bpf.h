@@ -133,17 +133,22 @@ __noinline int scopes_hit(struct hit *hit, __u32 n_unconfined)
 	return 0;
 }
 
-/*
- * binding_hit() for each binding of the site; it looks itself whether the hit is for it. Scopes are
- * dearer, and left out where that is good enough: see on_stop().
- */
-static __always_inline void site_hit(struct tlob_site *site, struct hit *hit, bool scopes)
+/* Is at most one binding of the site for the same task? Units must not lie in each other, then. */
+static __always_inline bool site_is_apart(const struct tlob_site *site)
+{
+	__u32 levels = READ_ONCE(unit_levels);
+
+	return READ_ONCE(site->apart) && !(levels & (levels - 1));
+}
+
+/* binding_hit() for each binding of the site; it looks itself whether the hit is for it. */
+static __always_inline void site_hit(struct tlob_site *site, struct hit *hit)
 {
 	__u32 i;
 
 	for (i = 0; i < TLOB_SITE_BINDINGS_MAX && i < site->n; i++)
 		binding_hit(hit, READ_ONCE(site->binding[i]));
-	if (scopes && READ_ONCE(site->n_scoped))
+	if (READ_ONCE(site->n_scoped))
 		scopes_hit(hit, READ_ONCE(site->n_unconfined));
 }
 

@@ -125,7 +125,7 @@ static __always_inline __u32 on_start(struct pt_regs *ctx)
 	struct tlob_site *site = site_find(&start_sites, hit.cookie);
 
 	if (site)
-		site_hit(site, &hit, true);
+		site_hit(site, &hit);
 	return hit.slot;
 }
 
@@ -227,8 +227,7 @@ __noinline int window_stop(struct hit *hit, __u32 place, const struct snapshot *
 
 /*
  * A stop ends the windows of the task that it is the stop of, also when the task has left its unit
- * meanwhile. Only if there are bindings here without a window are they looked for: those that the site
- * lists always, those in scopes only if the stop ended nothing.
+ * meanwhile. Only if there may be bindings here without a window are they looked for.
  */
 static __always_inline void site_stop(struct hit *hit, const struct snapshot *at)
 {
@@ -239,8 +238,9 @@ static __always_inline void site_stop(struct hit *hit, const struct snapshot *at
 		return;
 
 	mask = windows_at(hit->slot, hit->cookie);
-	if ((__u32)__builtin_popcount(mask) < READ_ONCE(site->n_bindings))
-		site_hit(site, hit, !mask);
+	if ((__u32)__builtin_popcount(mask) < READ_ONCE(site->n_bindings) &&
+	    !(mask && site_is_apart(site)))
+		site_hit(site, hit);
 	for (i = 0; i < TLOB_WINDOWS_MAX && mask; i++, mask >>= 1)
 		if (mask & 1)
 			window_stop(hit, i, at);
