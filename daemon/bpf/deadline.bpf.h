@@ -183,20 +183,6 @@ __noinline int task_check(__u32 slot)
 
 #define AGAIN_NS 10000
 
-/*
- * Sees to it that the timer of the slot fires at deadline, or before; by now it must have a callback.
- */
-static __always_inline void timer_start(struct tlob_task *t, struct slot_timer *timer,
-					__u64 deadline, __u64 now)
-{
-	WRITE_ONCE(t->timer_ns, deadline);
-	/* A budget is broken when it is passed, not when it is reached. */
-	if (bpf_timer_start(&timer->timer, deadline > now ? deadline - now + 1 : 1, 0)) {
-		WRITE_ONCE(t->timer_ns, 0);
-		count(n_timer_failures);
-	}
-}
-
 /* Is there a timer that fires no later? */
 static __always_inline bool timer_is_due(const struct tlob_task *t, __u64 deadline)
 {
@@ -206,7 +192,8 @@ static __always_inline bool timer_is_due(const struct tlob_task *t, __u64 deadli
 }
 
 /*
- * From a program that may not set a callback: a timer that has none yet is left to the next hook.
+ * Sees to it that the timer of the slot fires at deadline, or before. From a program that may not set a
+ * callback: a timer that has none yet is left to the next hook.
  */
 static __always_inline void timer_rearm(struct tlob_task *t, __u32 slot, __u64 deadline, __u64 now)
 {
@@ -215,8 +202,15 @@ static __always_inline void timer_rearm(struct tlob_task *t, __u32 slot, __u64 d
 	if (timer_is_due(t, deadline) || !READ_ONCE(t->timer_is_set))
 		return;
 	timer = bpf_map_lookup_elem(&timers, &slot);
-	if (timer)
-		timer_start(t, timer, deadline, now);
+	if (!timer)
+		return;
+
+	WRITE_ONCE(t->timer_ns, deadline);
+	/* A budget is broken when it is passed, not when it is reached. */
+	if (bpf_timer_start(&timer->timer, deadline > now ? deadline - now + 1 : 1, 0)) {
+		WRITE_ONCE(t->timer_ns, 0);
+		count(n_timer_failures);
+	}
 }
 
 static int on_timer(void *map, __u32 *key, struct slot_timer *timer)
@@ -241,27 +235,27 @@ static int on_timer(void *map, __u32 *key, struct slot_timer *timer)
 }
 
 /*
- * From a hook. The callback is set here, once for each slot, and not when timers are made: it takes
- * stacks, which in a program that may sleep, as that one, newer kernels take for sleeping.
+ * The callback is set in the hooks, once for each slot, and not when timers are made: it takes stacks,
+ * which in a program that may sleep, as that one, newer kernels take for sleeping.
  */
-static __always_inline void timer_arm(struct tlob_task *t, __u32 slot, __u64 deadline, __u64 now)
+static __always_inline void timer_set(struct tlob_task *t, __u32 slot)
 {
-	struct slot_timer *timer;
+	struct slot_timer *timer = bpf_map_lookup_elem(&timers, &slot);
 
-	if (t->timer_is_set && timer_is_due(t, deadline))
-		return;
-	timer = bpf_map_lookup_elem(&timers, &slot);
 	if (!timer)
 		return;
-	if (!t->timer_is_set) {
-		if (bpf_timer_set_callback(&timer->timer, on_timer)) {
-			count(n_timer_failures);
-			return;
-		}
+	if (bpf_timer_set_callback(&timer->timer, on_timer))
+		count(n_timer_failures);
+	else
 		WRITE_ONCE(t->timer_is_set, true);
-	}
-	if (!timer_is_due(t, deadline))
-		timer_start(t, timer, deadline, now);
+}
+
+/* From a hook. */
+static __always_inline void timer_arm(struct tlob_task *t, __u32 slot, __u64 deadline, __u64 now)
+{
+	if (!t->timer_is_set)
+		timer_set(t, slot);
+	timer_rearm(t, slot, deadline, now);
 }
 
 #endif

@@ -337,13 +337,15 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 
 	now = bpf_ktime_get_ns();
 	if (out) {
+		bool waits = preempt || !prev_state;
+
 		if (task_has_windows(out)) {
-			if (preempt || !prev_state)
+			if (waits)
 				peer_note(&out->preempted_by, next, now);
 			else
 				stack_note(ctx, out_slot);
 		}
-		task_account(out, preempt || !prev_state ? TLOB_WAITING : TLOB_SLEEPING, now);
+		task_account(out, waits ? TLOB_WAITING : TLOB_SLEEPING, now);
 		timer_arm(out, out_slot, task_deadline(out), now);
 	}
 	if (in) {
