@@ -176,7 +176,6 @@ static int load_bridge(BpfPrograms *programs) {
 
 /* The programs for a rung of the ladder of deadlines. */
 static int load_rung(BpfPrograms *programs, const BackendConfig *config, DeadlineMode mode) {
-        uint64_t begin = 0, end = 0;
         struct tlob_bpf *bpf;
         int r;
 
@@ -186,10 +185,8 @@ static int load_rung(BpfPrograms *programs, const BackendConfig *config, Deadlin
 
         bpf->rodata->pidns_inum = pid_namespace();
         bpf->rodata->stack_from_task = programs->stack_from_task;
-        /* Where it is not known, nobody is said to have woken a task. */
-        (void) kernel_interrupt_entry(&begin, &end);
-        bpf->rodata->interrupt_entry_begin = begin;
-        bpf->rodata->interrupt_entry_end = end;
+        bpf->rodata->interrupt_entry_begin = programs->interrupt_entry_begin;
+        bpf->rodata->interrupt_entry_end = programs->interrupt_entry_end;
         bpf->data->next_window_id = now_usec();
         select_programs(bpf, programs->multi, mode);
 
@@ -302,6 +299,9 @@ int bpf_programs_load(BpfPrograms *programs, const BackendConfig *config) {
 
         (void) libbpf_set_print(ignore_libbpf);
         *programs = (BpfPrograms){ .multi = uprobe_multi_is_supported() };
+        /* Where it is not known, nobody is said to have woken a task. */
+        (void) kernel_interrupt_entry(&programs->interrupt_entry_begin,
+                                      &programs->interrupt_entry_end);
 
         r = load_best(programs, config);
         if (r < 0)

@@ -20,6 +20,8 @@ typedef struct BpfPrograms {
         bool multi;                     /* the uprobe programs are for uprobe_multi links */
         bool stack_from_task;           /* a timer can take the stack of its task */
         DeadlineMode mode;              /* the rung of the ladder that was reached */
+        uint64_t interrupt_entry_begin; /* where interrupts enter the kernel; both 0: not known */
+        uint64_t interrupt_entry_end;
         unsigned root_level; /* depth of the root of our cgroup namespace in the kernel's tree */
 } BpfPrograms;
 
