@@ -22,8 +22,6 @@
 #include "cgroup.h"
 #include "cleanup.h"
 
-#define LEVELS_MAX 32 /* bits of unit_levels */
-
 typedef struct UnitUse {
         char *name;                  /* NULL: none */
         struct tlob_unit_path *path; /* NULL: not known */
@@ -221,7 +219,7 @@ int unit_table_set_template(UnitTable *table, uint32_t unit, unsigned root_level
 
         if (!path || !template_path_parse(path->path, &template))
                 return -EINVAL;
-        if (root_level + template.level >= LEVELS_MAX)
+        if (root_level + template.level >= TLOB_UNIT_LEVELS)
                 return -E2BIG;
         if (u->cgroup_id)
                 return 0;
@@ -244,7 +242,7 @@ int unit_table_set_cgroup(UnitTable *table, uint32_t unit, uint64_t cgroup_id, u
 
         if (unit == TLOB_UNIT_NONE || is_old(table, unit, before, cgroup_id))
                 return 0;
-        if (level >= LEVELS_MAX)
+        if (level >= TLOB_UNIT_LEVELS)
                 return -E2BIG;
         if (!cgroup_id) {
                 forget_cgroup(table, unit);

@@ -120,7 +120,8 @@ struct tlob_site {
  * A unit that bindings are confined to. Unit 0 stands for no confinement. One that does not run has
  * no cgroup, and nothing of it is measured.
  */
-#define TLOB_UNIT_NONE 0
+#define TLOB_UNIT_NONE   0
+#define TLOB_UNIT_LEVELS 32 /* a unit must lie less deep: bits of unit_levels */
 
 struct tlob_unit {
         __u64 cgroup_id; /* 0: it does not run; TLOB_CGROUP_MANY: those of its instances */

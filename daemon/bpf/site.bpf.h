@@ -27,7 +27,6 @@ struct hit {
 };
 
 #define LEVEL_UNKNOWN (~0U)
-#define LEVELS_MAX    32 /* bits of unit_levels */
 
 static __always_inline struct tlob_site *site_find(void *sites, __u64 cookie)
 {
@@ -116,7 +115,7 @@ __noinline int scopes_hit(struct hit *hit, __u32 n_unconfined)
 		return 0;
 	if (n_unconfined)
 		scope_hit(hit, TLOB_UNIT_NONE);
-	for (level = 0; level < LEVELS_MAX; level++) {
+	for (level = 0; level < TLOB_UNIT_LEVELS; level++) {
 		__u64 cgroup_id;
 		__u32 *unit;
 

@@ -31,7 +31,7 @@ static __always_inline bool cgroup_is_below_root(struct cgroup *cgrp)
 
 	if (level <= root)
 		return false;
-	for (i = 0; i < LEVELS_MAX && level > root; i++, level--) {
+	for (i = 0; i < TLOB_UNIT_LEVELS && level > root; i++, level--) {
 		struct cgroup_subsys_state *parent = BPF_CORE_READ(c, self.parent);
 
 		c = (void *)parent - bpf_core_field_offset(struct cgroup, self);
@@ -63,7 +63,7 @@ static __always_inline void unit_is_born(__u32 index, __u64 cgroup_id, __u32 lev
 	struct tlob_unit *u = bpf_map_lookup_elem(&units, &index);
 	__u64 before;
 
-	if (!u || level >= LEVELS_MAX)
+	if (!u || level >= TLOB_UNIT_LEVELS)
 		return;
 	before = u->cgroup_id;
 	bpf_map_update_elem(&units_by_cgroup, &cgroup_id, &index, BPF_ANY);
