@@ -195,12 +195,8 @@ static void site_remove_user(Site *site, const SiteUser *user) {
         for (unsigned i = 0; i < site->n_users; i++)
                 if (site->users[i].binding == user->binding) {
                         site->users[i] = site->users[--site->n_users];
-                        break;
+                        return;
                 }
-        if (site->n_users == 0) {
-                free(site->users);
-                site->users = NULL;
-        }
 }
 
 static int site_attach(SiteTable *table, Site *site, int file_fd) {
@@ -244,7 +240,9 @@ static void site_begin(SiteTable *table, Site *site, const SiteKey *key) {
         __atomic_store_n(&shared->generation, ++table->generation, __ATOMIC_RELEASE);
 }
 
-static void site_end(SiteTable *table, const Site *site) {
+static void site_end(SiteTable *table, Site *site) {
+        free(site->users);
+        site->users = NULL;
         __atomic_store_n(&table->memory[site_index(table, site)].generation, 0, __ATOMIC_RELEASE);
 }
 
