@@ -9,6 +9,8 @@
  * the maps, whose sizes it sets. The layout of the values is in tlob-record.h.
  */
 
+const volatile bool never = false;
+
 /* Set before loading: the pid namespace of the daemon, 0 for the machine's first one. */
 const volatile __u32 pidns_inum = 0;
 
@@ -194,6 +196,14 @@ struct {
 	__type(key, __u32);
 	__type(value, struct slot_timer);
 } timers SEC(".maps");
+
+/* Nothing is ever in it: see keep_own_stack(). */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} no_programs SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

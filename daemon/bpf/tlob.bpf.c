@@ -112,6 +112,18 @@ __noinline int binding_hit(struct hit *hit, __u32 binding)
 	return 0;
 }
 
+/*
+ * From Linux 6.13 on, programs of this type have their stack in memory of the CPU, as if they could not
+ * be preempted. Those on uprobes can: the program of another task then writes into the same stack
+ * (seen on 7.3, where records of one task came out under the name of another). Programs with tail
+ * calls are left out of that, so here is one, which the verifier takes out after it has seen it.
+ */
+static __always_inline void keep_own_stack(struct pt_regs *ctx)
+{
+	if (never)
+		bpf_tail_call(ctx, &no_programs, 0);
+}
+
 /* Returns the slot of the task if a window may have been opened, else NO_SLOT. */
 static __always_inline __u32 on_start(struct pt_regs *ctx)
 {
@@ -124,6 +136,7 @@ static __always_inline __u32 on_start(struct pt_regs *ctx)
 	};
 	struct tlob_site *site = site_find(&start_sites, hit.cookie);
 
+	keep_own_stack(ctx);
 	if (site)
 		site_hit(site, &hit);
 	return hit.slot;
@@ -257,6 +270,7 @@ static __always_inline int on_stop(struct pt_regs *ctx)
 	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &hit.slot);
 	struct snapshot at = {};
 
+	keep_own_stack(ctx);
 	/* First, so that the window ends when the code that it measures does. */
 	if (t)
 		task_ending(t, &at);
