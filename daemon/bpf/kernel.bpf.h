@@ -72,6 +72,8 @@ struct task_struct {
 
 #pragma clang attribute pop
 
+#define TASK_DEAD 0x80 /* in prev_state of sched_switch; since Linux 4.14 */
+
 #define READ_ONCE(x)	 (*(volatile typeof(x) *)&(x))
 #define WRITE_ONCE(x, v) (*(volatile typeof(x) *)&(x) = (v))
 

@@ -75,7 +75,8 @@ static __always_inline __u32 current_slot(struct task_struct *current)
 
 	if (slot != NO_SLOT && task_at(slot, current))
 		return slot;
-	return task_slot(current);
+	slot = task_slot(current);
+	return task_at(slot, current) ? slot : NO_SLOT;
 }
 
 /* The id of a task as the daemon sees it, 0 if it cannot. */
@@ -117,7 +118,7 @@ static __noinline __u32 task_new(void)
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 key = (__u64)task;
 	struct tlob_task *t;
-	__u32 slot;
+	__u32 slot, *stored;
 
 	if (bpf_map_pop_elem(&free_slots, &slot))
 		return NO_SLOT;
@@ -143,27 +144,31 @@ static __noinline __u32 task_new(void)
 	}
 	/*
 	 * It may fail: before Linux 6.2 as in task_slot(); from 6.19 on it takes memory without a
-	 * lock, which needs cmpxchg16b.
+	 * lock, which needs cmpxchg16b. It may be there, if to delete it failed so.
 	 */
-	t->unstored = !bpf_task_storage_get(&slots, task, &slot, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	stored = bpf_task_storage_get(&slots, task, &slot, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (stored)
+		*stored = slot;
+	t->unstored = !stored;
 	if (t->unstored)
 		__sync_fetch_and_add(&n_unstored, 1);
 	current_slot_set(slot);
 	return slot;
 }
 
-/* Takes the slot of the current task away; its windows must have ended. */
-static __always_inline void task_free(struct task_struct *task, struct tlob_task *t, __u32 slot)
+/*
+ * Takes the slot of the current task away; its windows must have ended. What is left to do is to delete
+ * the task's storage, which cannot be done everywhere.
+ */
+static __always_inline void task_free(struct tlob_task *t, __u32 slot)
 {
-	__u64 key = (__u64)task;
+	__u64 key = t->task;
 
 	current_slot_set(NO_SLOT);
 	WRITE_ONCE(t->task, 0);
 	bpf_map_delete_elem(&slots_by_task, &key);
 	if (t->unstored)
 		__sync_fetch_and_add(&n_unstored, -1);
-	else
-		bpf_task_storage_delete(&slots, task);
 	bpf_map_push_elem(&free_slots, &slot, 0);
 }
 
