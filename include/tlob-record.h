@@ -243,6 +243,7 @@ struct tlob_task {
         __u64 sequence; /* odd while a hook changes what follows */
         __u64 last_ns;
         __u64 total_ns[TLOB_N_STATES]; /* up to last_ns */
+        __u64 run_delay_ns; /* what the kernel had counted as waiting when the task left its CPU */
         __u32 state;
         __u32 tid;
         __u32 pid;

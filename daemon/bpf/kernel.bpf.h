@@ -60,7 +60,13 @@ struct css_set {
 
 struct bpf_local_storage;
 
+/* The kernel's own account of waiting (CONFIG_SCHED_INFO): up to the last time that the task got a CPU. */
+struct sched_info {
+	unsigned long long run_delay;
+};
+
 struct task_struct {
+	struct sched_info sched_info;
 	int pid;
 	int tgid;
 	char comm[TLOB_COMM_LEN];

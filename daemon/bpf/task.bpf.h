@@ -112,6 +112,11 @@ static __always_inline void task_forget_deadlines(struct tlob_task *t)
 	WRITE_ONCE(t->next_total_ns[TLOB_SLEEPING], TLOB_NEVER);
 }
 
+static __always_inline __u64 run_delay(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->sched_info.run_delay) ? task->sched_info.run_delay : 0;
+}
+
 /* Gives the current task a slot. The hooks see it from the moment that it is in the storage. */
 static __noinline __u32 task_new(void)
 {
@@ -134,6 +139,7 @@ static __noinline __u32 task_new(void)
 	t->kernel_tid = task->pid;
 	t->woken_by.time_ns = t->preempted_by.time_ns = t->ran_before.time_ns = 0;
 	t->state = TLOB_RUNNING;
+	t->run_delay_ns = run_delay(task);
 	t->last_ns = bpf_ktime_get_ns();
 	task_forget_deadlines(t);
 
@@ -172,36 +178,65 @@ static __always_inline void task_free(struct tlob_task *t, __u32 slot)
 	bpf_map_push_elem(&free_slots, &slot, 0);
 }
 
-/* Credits the time since the last change to the state that ends, and enters the next one. */
-static __always_inline void task_account(struct tlob_task *t, __u32 next, __u64 now)
+/*
+ * The totals of a task are about to change: that is said first, and the clock is read after it. So
+ * whoever looks from elsewhere, at the clock and then again whether it was said, has looked at the
+ * clock before us. Else it could find a task asleep, by its clock, for longer than it will have slept.
+ *
+ * Odd while they change, also when a hook comes upon the task in the middle of task_found_running().
+ */
+static __always_inline void task_change(struct tlob_task *t)
+{
+	/* A full barrier. */
+	__sync_lock_test_and_set(&t->sequence, (t->sequence + 1) | 1);
+}
+
+/* After task_change(): credits the time since the last change to the state of the task. */
+static __always_inline void task_credit(struct tlob_task *t, __u64 now)
 {
 	__u32 state = t->state;
 
-	if (state >= TLOB_N_STATES)
-		return;
-
-	WRITE_ONCE(t->sequence, t->sequence + 1);
-	ordered();
 	/* The clock may step back between CPUs. */
-	if (now > t->last_ns) {
+	if (state < TLOB_N_STATES && now > t->last_ns) {
 		t->total_ns[state] += now - t->last_ns;
 		t->last_ns = now;
 	}
+}
+
+/* After task_change(), at a time read since: ends the state of the task, and enters the next one. */
+static __always_inline void task_account(struct tlob_task *t, __u32 next, __u64 now)
+{
+	task_credit(t, now);
 	t->state = next;
 	ordered();
-	WRITE_ONCE(t->sequence, t->sequence + 1);
+	WRITE_ONCE(t->sequence, (t->sequence | 1) + 1);
 }
 
 /*
- * The current task is running, whatever the hooks have seen: a switch to it that they missed is made
- * good here, and counted. What it did since the last one that they saw remains unknown.
+ * The current task is running, and no hook has seen it get its CPU: a virtual machine was met whose
+ * kernel does not tell of the switches from some tasks. That is made good here, and counted. The
+ * kernel's own account says for how long the task has waited since it left its CPU.
  */
+static __noinline void task_found_running(struct tlob_task *t)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 now, got_cpu;
+
+	count(n_missed_switches);
+	task_change(t);
+	now = bpf_ktime_get_ns();
+	if (t->state == TLOB_WAITING && bpf_core_field_exists(task->sched_info.run_delay)) {
+		got_cpu = t->last_ns + (run_delay(task) - t->run_delay_ns);
+		task_credit(t, got_cpu < now ? got_cpu : now);
+		t->state = TLOB_RUNNING;
+	}
+	task_account(t, TLOB_RUNNING, now);
+}
+
 static __always_inline void task_must_run(struct tlob_task *t)
 {
-	if (READ_ONCE(t->state) == TLOB_RUNNING)
-		return;
-	count(n_missed_switches);
-	task_account(t, TLOB_RUNNING, bpf_ktime_get_ns());
+	if (READ_ONCE(t->state) != TLOB_RUNNING)
+		task_found_running(t);
 }
 
 /* For the current task: repeated when a hook came in between, so as good as atomic. */

@@ -375,6 +375,13 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 			return 0;
 	}
 
+	if (out) {
+		task_must_run(out);
+		task_change(out);
+		out->run_delay_ns = run_delay(prev);
+	}
+	if (in)
+		task_change(in);
 	now = bpf_ktime_get_ns();
 	if (out) {
 		bool waits = preempt || !prev_state;
@@ -420,6 +427,7 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 	if (!t || t->state != TLOB_SLEEPING)
 		return 0;
 
+	task_change(t);
 	now = bpf_ktime_get_ns();
 	task_account(t, TLOB_WAITING, now);
 	timer_arm(t, slot, task_deadline(t), now);
@@ -440,6 +448,7 @@ int BPF_PROG(on_tick)
 
 	if (!t)
 		return 0;
+	task_must_run(t);
 	deadline = task_deadline(t);
 	if (deadline == TLOB_NEVER)
 		return 0;
