@@ -34,6 +34,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -350,6 +351,8 @@ static NOINLINE char **run(char **p, const Context *c) {
 }
 
 int main(int argc, char *argv[]) {
+        /* A test that fails does not clean up. */
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void) run_all(argv + 1);
         return 0;
 }
