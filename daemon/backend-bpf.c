@@ -668,8 +668,8 @@ static const char *const *bpf_backend_limitations(Backend *backend) {
                         "did: those deadlines were found at the next tick or switch"),
                 describe_count(
                         b->limitation[1], &bss->n_missed_switches,
-                        "times the kernel did not tell that a task got a CPU: the states of a "
-                        "window that was open then are not exact"),
+                        "times the kernel did not tell that a task got a CPU: how long it had waited "
+                        "was found out later"),
         };
         size_t n = 0;
 

@@ -235,8 +235,9 @@ static int on_timer(void *map, __u32 *key, struct slot_timer *timer)
 }
 
 /*
- * The callback is set in the hooks, once for each slot, and not when timers are made: it takes stacks,
- * which in a program that may sleep, as that one, newer kernels take for sleeping.
+ * The callback is set once for each slot, by the program that arms the timer first, and not when timers
+ * are made: it takes stacks, which in a program that may sleep, as that one, newer kernels take for
+ * sleeping.
  */
 static __always_inline void timer_set(struct tlob_task *t, __u32 slot)
 {
@@ -250,7 +251,7 @@ static __always_inline void timer_set(struct tlob_task *t, __u32 slot)
 		WRITE_ONCE(t->timer_is_set, true);
 }
 
-/* From a hook. */
+/* From a program that may set a callback. */
 static __always_inline void timer_arm(struct tlob_task *t, __u32 slot, __u64 deadline, __u64 now)
 {
 	if (!t->timer_is_set)

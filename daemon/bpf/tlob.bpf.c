@@ -152,7 +152,7 @@ static __always_inline void on_start_arm(struct pt_regs *ctx)
 		return;
 	t = bpf_map_lookup_elem(&tasks, &slot);
 	if (t)
-		timer_rearm(t, slot, task_deadline(t), READ_ONCE(t->last_ns));
+		timer_arm(t, slot, task_deadline(t), READ_ONCE(t->last_ns));
 }
 
 /* For bridge.bpf.c to be attached to. Global, so that it stays what it is. */
