@@ -39,7 +39,7 @@ static unsigned task_count(const struct tlob_task *task, uint64_t generation) {
         unsigned n = 0;
 
         for (size_t i = 0; i < TLOB_WINDOWS_MAX; i++)
-                n += __atomic_load_n(&task->windows[i].generation, __ATOMIC_RELAXED) == generation;
+                n += __atomic_load_n(&task->open[i], __ATOMIC_RELAXED) == generation;
         return n;
 }
 
@@ -111,21 +111,21 @@ static void window_read(const struct tlob_task *t, const struct tlob_window *w, 
 }
 
 /* Ends the window, if it is one of that generation and nobody else does. Gives its claim, else 0. */
-static uint64_t window_take(const struct tlob_task *t, struct tlob_window *w, uint64_t generation,
-                            Report *ret) {
+static uint64_t window_take(struct tlob_task *t, size_t place, uint64_t generation, Report *ret) {
+        struct tlob_window *w = &t->windows[place];
         unsigned long long claim;
 
         do {
                 claim = __atomic_load_n(&w->claim, __ATOMIC_ACQUIRE);
                 if (claim == TLOB_CLAIM_CLOSED ||
-                    __atomic_load_n(&w->generation, __ATOMIC_RELAXED) != generation)
+                    __atomic_load_n(&t->open[place], __ATOMIC_RELAXED) != generation)
                         return TLOB_CLAIM_CLOSED;
                 window_read(t, w, ret);
                 /* A timer may report its violation meanwhile: then it is looked at again. */
         } while (!__atomic_compare_exchange_n(&w->claim, &claim, TLOB_CLAIM_CLOSED, false,
                                               __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
 
-        __atomic_store_n(&w->generation, 0, __ATOMIC_RELEASE);
+        __atomic_store_n(&t->open[place], 0, __ATOMIC_RELEASE);
         return claim;
 }
 
@@ -137,7 +137,7 @@ void task_table_end(TaskTable *table, uint64_t generation, TaskTableHandler hand
                         uint64_t claim;
                         Report report;
 
-                        claim = window_take(t, &t->windows[j], generation, &report);
+                        claim = window_take(t, j, generation, &report);
                         if (claim != TLOB_CLAIM_CLOSED)
                                 handler(&report, claim, userdata);
                 }

@@ -121,7 +121,7 @@ __noinline int window_check(__u32 slot, __u32 place, const struct snapshot *at, 
 	open = &t->windows[place];
 	w.claim = READ_ONCE(open->claim);
 	ordered();
-	w.generation = READ_ONCE(open->generation);
+	w.generation = READ_ONCE(t->open[place]);
 	if (!w.generation || w.claim == TLOB_CLAIM_CLOSED || TLOB_CLAIM_IS_VIOLATED(w.claim))
 		return 0;
 	w.start_ns = READ_ONCE(open->start_ns);

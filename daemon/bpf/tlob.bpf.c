@@ -25,13 +25,15 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-static __always_inline void window_open(struct tlob_task *t, struct tlob_window *w, __u32 binding,
+static __always_inline void window_open(struct tlob_task *t, __u32 place, __u32 binding,
 					const struct tlob_binding *b, __u64 generation,
 					__u64 stack_pointer)
 {
+	struct tlob_window *w = &t->windows[place];
 	struct next next = { TLOB_NEVER, { TLOB_NEVER, TLOB_NEVER, TLOB_NEVER } };
 	struct snapshot at;
 
+	w->generation = generation;
 	w->binding = binding;
 	w->stack_pointer = stack_pointer;
 	task_snapshot(t, &at);
@@ -42,7 +44,7 @@ static __always_inline void window_open(struct tlob_task *t, struct tlob_window 
 	ordered();
 	WRITE_ONCE(w->claim, TLOB_CLAIM_OPEN(at.now));
 	ordered();
-	WRITE_ONCE(w->generation, generation);
+	WRITE_ONCE(t->open[place], generation);
 
 	/* A full barrier: see the top of deadline.bpf.h. */
 	__sync_fetch_and_add(&t->n_opens, 1);
@@ -81,7 +83,7 @@ static __always_inline void binding_start(struct hit *hit, __u32 binding, struct
 	if (!t || unused >= TLOB_WINDOWS_MAX)
 		count(stats->over_limit);
 	else
-		window_open(t, &t->windows[unused], binding, b, generation, hit->stack_pointer);
+		window_open(t, unused, binding, b, generation, hit->stack_pointer);
 }
 
 static __always_inline void binding_unmatched(struct hit *hit, struct tlob_binding *b,
@@ -185,12 +187,13 @@ __noinline __u32 windows_at(__u32 slot, __u64 cookie)
 	if (!t)
 		return 0;
 	for (i = 0; i < TLOB_WINDOWS_MAX; i++) {
-		__u64 generation = READ_ONCE(t->windows[i].generation);
-		__u32 binding = READ_ONCE(t->windows[i].binding);
+		__u64 generation = READ_ONCE(t->open[i]);
 		struct tlob_binding *b;
+		__u32 binding;
 
 		if (!generation)
 			continue;
+		binding = READ_ONCE(t->windows[i].binding);
 		b = bpf_map_lookup_elem(&bindings, &binding);
 		if (b && b->stop_cookie == cookie && READ_ONCE(b->generation) == generation)
 			mask |= 1U << i;

@@ -251,10 +251,10 @@ __noinline int window_end(__u32 slot, __u32 place, const struct snapshot *at, __
 
 	if (!t || !at || place >= TLOB_WINDOWS_MAX)
 		return 0;
+	if (!READ_ONCE(t->open[place]))
+		return 0;
 	open = &t->windows[place];
 	w = *open;
-	if (!w.generation)
-		return 0;
 	b = bpf_map_lookup_elem(&bindings, &w.binding);
 	stats = bpf_map_lookup_elem(&statistics, &w.binding);
 	if (!b || !stats)
@@ -267,7 +267,7 @@ __noinline int window_end(__u32 slot, __u32 place, const struct snapshot *at, __
 	claim = __sync_lock_test_and_set(&open->claim, TLOB_CLAIM_CLOSED);
 	if (claim == TLOB_CLAIM_CLOSED)
 		return 0;
-	WRITE_ONCE(open->generation, 0);
+	WRITE_ONCE(t->open[place], 0);
 
 	count_end(stats, &w, &v, end, TLOB_CLAIM_IS_VIOLATED(claim));
 	if (TLOB_CLAIM_IS_VIOLATED(claim))
@@ -286,7 +286,7 @@ static __always_inline __u32 window_find(const struct tlob_task *t, __u64 genera
 
 #pragma unroll
 	for (i = TLOB_WINDOWS_MAX - 1; i >= 0; i--) {
-		__u64 g = READ_ONCE(t->windows[i].generation);
+		__u64 g = READ_ONCE(t->open[i]);
 
 		if (g == generation)
 			place = i;
@@ -316,7 +316,7 @@ static __always_inline bool task_has_windows(const struct tlob_task *t)
 
 #pragma unroll
 	for (i = 0; i < TLOB_WINDOWS_MAX; i++)
-		any |= READ_ONCE(t->windows[i].generation);
+		any |= READ_ONCE(t->open[i]);
 	return any;
 }
 
