@@ -150,7 +150,7 @@ struct {
 	__type(value, struct tlob_stack_record);
 } stack_records SEC(".maps");
 
-/* The slot of the task that runs on this CPU, plus one; 0: it has none. */
+/* The slot of the last task with one that ran on this CPU, plus one; 0: there was none. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);

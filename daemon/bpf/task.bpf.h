@@ -18,6 +18,12 @@ struct snapshot {
 #define NO_SLOT		 (~0U)
 #define PIDNS_LEVELS_MAX 32 /* MAX_PID_NS_LEVEL */
 
+/* Could the task have a slot? Most have not, and that is to cost next to nothing. */
+static __always_inline bool task_may_have_slot(struct task_struct *task)
+{
+	return task->bpf_storage || READ_ONCE(n_unstored);
+}
+
 /*
  * The slot of a task, or NO_SLOT. Before Linux 6.2 a look into task storage fails while another
  * program on this CPU is inside one, which on a preemptible kernel can last; and the storage of a
@@ -28,10 +34,10 @@ static __always_inline __u32 task_slot(struct task_struct *task)
 	__u64 key = (__u64)task;
 	__u32 *slot = NULL;
 
+	if (!task_may_have_slot(task))
+		return NO_SLOT;
 	if (task->bpf_storage)
 		slot = bpf_task_storage_get(&slots, task, NULL, 0);
-	else if (!READ_ONCE(n_unstored))
-		return NO_SLOT;
 	if (!slot)
 		slot = bpf_map_lookup_elem(&slots_by_task, &key);
 
@@ -50,8 +56,8 @@ static __always_inline struct tlob_task *task_at(__u32 slot, struct task_struct 
 }
 
 /*
- * The same for the task that runs on this CPU, quicker: the hook on task switches notes its slot. That is
- * believed only if the slot agrees, since switches were seen that no tracepoint told of.
+ * The same for the task that runs on this CPU, quicker: the hook on task switches notes the last one with
+ * a slot. That is believed only if the slot agrees.
  */
 static __always_inline __u32 *current_slot_place(void)
 {
@@ -170,7 +176,6 @@ static __always_inline void task_free(struct tlob_task *t, __u32 slot)
 {
 	__u64 key = t->task;
 
-	current_slot_set(NO_SLOT);
 	WRITE_ONCE(t->task, 0);
 	bpf_map_delete_elem(&slots_by_task, &key);
 	if (t->unstored)

@@ -361,22 +361,26 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	__u32 out_slot = current_slot(prev), in_slot = task_slot(next);
-	struct tlob_task *out = task_at(out_slot, prev), *in = task_at(in_slot, next);
+	struct tlob_task *out, *in;
+	__u32 out_slot, in_slot;
 	__u64 now;
+
+	if (!task_may_have_slot(prev) && !task_may_have_slot(next))
+		return 0;
+	out_slot = current_slot(prev);
+	out = task_at(out_slot, prev);
+	in_slot = task_slot(next);
+	in = task_at(in_slot, next);
 
 	/* Its storage goes with it. */
 	if (out && prev_state == TASK_DEAD) {
 		task_end(out_slot, TLOB_END_EXIT);
 		out = NULL;
 	}
-	if (in) {
+	if (in)
 		current_slot_set(in_slot);
-	} else {
-		current_slot_set(NO_SLOT);
-		if (!out)
-			return 0;
-	}
+	else if (!out)
+		return 0;
 
 	if (out) {
 		task_must_run(out);
@@ -445,10 +449,14 @@ SEC("tp_btf/hrtimer_expire_entry")
 int BPF_PROG(on_tick)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 slot = current_slot(task);
-	struct tlob_task *t = task_at(slot, task);
+	struct tlob_task *t;
 	__u64 deadline, now;
+	__u32 slot;
 
+	if (!task_may_have_slot(task))
+		return 0;
+	slot = current_slot(task);
+	t = task_at(slot, task);
 	if (!t)
 		return 0;
 	task_must_run(t);
