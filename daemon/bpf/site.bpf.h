@@ -18,6 +18,7 @@ enum side {
 struct hit {
 	__u64 cookie;
 	__u64 stack_pointer;
+	__u64 own_cgroup_id; /* of the task; 0: not looked for yet */
 	/* The cgroup of the task at one depth: units mostly lie at the same. */
 	__u64 cgroup_id;
 	__u32 level;
@@ -34,6 +35,14 @@ static __always_inline struct tlob_site *site_find(void *sites, __u64 cookie)
 	struct tlob_site *site = bpf_map_lookup_elem(sites, &index);
 
 	return site && READ_ONCE(site->generation) == cookie >> 32 ? site : NULL;
+}
+
+/* Most tasks are in the very cgroup of their unit, which is told without calling anybody. */
+static __always_inline bool in_cgroup(struct hit *hit, __u64 id)
+{
+	if (!hit->own_cgroup_id)
+		hit->own_cgroup_id = bpf_get_current_task_btf()->cgroups->dfl_cgrp->kn->id;
+	return hit->own_cgroup_id == id;
 }
 
 static __always_inline __u64 cgroup_at(struct hit *hit, __u32 level)
@@ -67,7 +76,7 @@ static __always_inline bool in_unit(struct hit *hit, __u32 unit)
 	id = READ_ONCE(u->cgroup_id);
 	if (id == TLOB_CGROUP_MANY)
 		return in_instance(hit, unit, u->level);
-	return id && cgroup_at(hit, u->level) == id;
+	return id && (in_cgroup(hit, id) || cgroup_at(hit, u->level) == id);
 }
 
 /* That binding, if the hit is for it. */
