@@ -97,7 +97,7 @@ static int host_main(const char *const *keys) {
         return engine_teardown(&state);
 }
 
-/* Returns whether its deadline mode is "uprobe". */
+/* Returns whether deadlines of those that run are left to the tick. */
 static bool host_start(Victim *host, const char *keys) {
         char words[256], mode[64];
 
@@ -106,7 +106,7 @@ static bool host_start(Victim *host, const char *keys) {
         if (!fgets(mode, sizeof(mode), host->out))
                 fail_msg("The process with the back end did not start.");
         victim_expect(host, "ready");
-        return strcmp(mode, "uprobe\n") == 0;
+        return strcmp(mode, "switch-tick\n") == 0;
 }
 
 static void host_stop(Victim *host) {
@@ -194,8 +194,8 @@ static uint64_t check_once(Victim *host, const Case *c) {
 
 static void check(const Case *c, bool running) {
         _cleanup_(victim_done) Victim host = {};
-        bool uprobe = host_start(&host, c->keys);
-        uint64_t bound_ns = slack_ns() + (running && !uprobe ? tick_ns() : 0);
+        bool by_tick = host_start(&host, c->keys);
+        uint64_t bound_ns = slack_ns() + (running && by_tick ? tick_ns() : 0);
 
         for (size_t i = 0; i < TIMES; i++) {
                 uint64_t late_ns = check_once(&host, c);
