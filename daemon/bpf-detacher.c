@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The one place with threads. It owns a queue of probes to take away and up to eight workers, which
- * do nothing but close(): they share nothing with the rest of the daemon, and end when the queue is
- * empty, so that an idle daemon has one thread. It reports nothing: what is detached has been cut
+ * The one place with threads. It owns a queue of probes to take away and its workers, which do nothing
+ * but close(): they share nothing with the rest of the daemon, and end when the queue is empty, so
+ * that an idle daemon has one thread. It reports nothing: what is detached has been cut
  * off from its bindings before it comes here.
  */
 
@@ -12,7 +12,9 @@
 #include <pthread.h>
 #include <signal.h>
 
-#define WORKERS_MAX 8
+/* They wait, and each for its own grace period: 200 probes took 8 of them 2.9 s, and 64 0.5 s (Linux 6.18). */
+#define WORKERS_MAX 64
+#define STACK_SIZE  (256U << 10)
 
 typedef struct Item Item;
 
@@ -61,19 +63,21 @@ static void *detacher_work(void *arg) {
 
 /* With the mutex held. Signals stay with the main thread. */
 static void detacher_start_worker(Detacher *detacher) {
+        pthread_attr_t attributes;
         sigset_t all, old;
         pthread_t thread;
-        int r;
 
-        (void) sigfillset(&all);
-        (void) pthread_sigmask(SIG_BLOCK, &all, &old);
-        r = pthread_create(&thread, NULL, detacher_work, detacher);
-        (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
-        if (r != 0)
+        if (pthread_attr_init(&attributes) != 0)
                 return;
 
-        (void) pthread_detach(thread);
-        detacher->n_workers++;
+        (void) pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+        (void) pthread_attr_setstacksize(&attributes, STACK_SIZE);
+        (void) sigfillset(&all);
+        (void) pthread_sigmask(SIG_BLOCK, &all, &old);
+        if (pthread_create(&thread, &attributes, detacher_work, detacher) == 0)
+                detacher->n_workers++;
+        (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
+        (void) pthread_attr_destroy(&attributes);
 }
 
 void detacher_push(Detacher *detacher, Uprobe *uprobe) {
