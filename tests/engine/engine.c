@@ -36,28 +36,49 @@ bool machine_is_emulated(void) {
         return false;
 }
 
-int engine_setup(void **state) {
+static Backend *backend;
+
+static void free_backend(void) {
+        backend->ops->free(backend);
+}
+
+static void need_backend(void) {
         static const BackendConfig config = {
-                .bindings_max = 128,
+                .bindings_max = ENGINE_BINDINGS_MAX,
                 .tasks_max = 512,
                 .ring_buffer_size = 1 << 20,
         };
         _cleanup_free_ char *reason = NULL;
-        Engine *engine;
 
-        engine = calloc(1, sizeof(*engine));
-        assert_non_null(engine);
+        if (backend)
+                return;
         if (backend_bpf_ops.probe(&reason) < 0 ||
-            backend_bpf_ops.new(&config, &engine->backend, &reason) < 0)
+            backend_bpf_ops.new(&config, &backend, &reason) < 0)
                 fail_msg("The BPF back end does not work on this machine: %s", reason);
+        assert_int_equal(atexit(free_backend), 0);
+}
+
+int engine_setup(void **state) {
+        Engine *engine = calloc(1, sizeof(*engine));
+
+        assert_non_null(engine);
+        need_backend();
+        engine->backend = backend;
         *state = engine;
         return 0;
 }
 
+static void drop_report(const Report *report, void *userdata) {
+}
+
+/* Whatever state a test that failed has left. */
 int engine_teardown(void **state) {
         Engine *engine = *state;
 
-        engine->backend->ops->free(engine->backend);
+        for (uint32_t i = 0; i < ENGINE_BINDINGS_MAX; i++)
+                if (engine->added[i])
+                        (void) backend->ops->remove(backend, i, &(Statistics){}, &(Histogram){});
+        (void) backend->ops->dispatch(backend, drop_report, NULL);
         free(engine->reports);
         free(engine);
         return 0;
@@ -84,6 +105,7 @@ uint32_t engine_add(Engine *engine, const char *const *keys, Binding **ret) {
         if (binding_check(binding, &error) < 0 || binding_resolve(binding, &elf, &error) < 0 ||
             engine->backend->ops->add(engine->backend, binding, elf, &index, &error) < 0)
                 fail_msg("%s", error);
+        engine->added[index] = true;
         if (ret)
                 *ret = TAKE_PTR(binding);
         return index;
@@ -129,6 +151,7 @@ void engine_remove(Engine *engine, uint32_t index, Statistics *ret_final) {
 
         assert_int_equal(engine->backend->ops->remove(engine->backend, index, &final, &histogram),
                          0);
+        engine->added[index] = false;
         check_books(&final);
         check_lengths(&final, &histogram);
         engine_collect(engine);

@@ -18,9 +18,12 @@
         KEYS("Executable", "%v", "Start", "victim_begin_" x, "Stop", "victim_end_" x, "BudgetSec", \
              budget)
 
+#define ENGINE_BINDINGS_MAX 128
+
 typedef struct Engine {
         Backend *backend;
-        Report *reports; /* in the order in which they came */
+        bool added[ENGINE_BINDINGS_MAX]; /* by index */
+        Report *reports;                 /* in the order in which they came */
         size_t n_reports;
 } Engine;
 
@@ -41,7 +44,10 @@ typedef struct Victim {
         int status; /* as from waitpid() */
 } Victim;
 
-/* A cmocka fixture: *state is an Engine with a back end and no bindings. */
+/*
+ * A cmocka fixture: *state is an Engine with a back end and no bindings. To load the programs takes
+ * seconds in an emulator, so all tests of a program have the same back end.
+ */
 int engine_setup(void **state);
 int engine_teardown(void **state);
 
