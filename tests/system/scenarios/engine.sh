@@ -8,7 +8,7 @@
 
 tests=/usr/libexec/tlob-tests
 printf '# Linux %s, preemption: %s\n' "$(uname -r)" "$(cat /sys/kernel/debug/sched/preempt 2>/dev/null || echo '?')"
-export TLOB_TEST_VICTIM=$tests/victim TLOB_TEST_SEEDS=100 LD_LIBRARY_PATH=$tests
+export TLOB_TEST_VICTIM=$tests/victim TLOB_TEST_SEEDS=300 LD_LIBRARY_PATH=$tests
 for test in "$tests"/test-*; do
         "$test" 2>&1
         check "${test##*/} passes" test $? = 0
