@@ -188,6 +188,7 @@ static int load_rung(BpfPrograms *programs, const BackendConfig *config, Deadlin
         bpf->rodata->interrupt_entry_begin = programs->interrupt_entry_begin;
         bpf->rodata->interrupt_entry_end = programs->interrupt_entry_end;
         bpf->data->next_window_id = now_usec();
+        (void) bpf_program__set_autoattach(bpf->progs.set_callback, false);
         select_programs(bpf, programs->multi, mode);
 
         r = set_sizes(bpf, config);
@@ -261,6 +262,27 @@ static int prepare_timers(const BpfPrograms *programs, unsigned tasks_max) {
         return 0;
 }
 
+/* Runs the program that gives each slot's timer its callback. */
+static int set_callbacks(const BpfPrograms *programs) {
+        union bpf_iter_link_info info = {
+                .map.map_fd = (uint32_t) bpf_map__fd(programs->bpf->maps.tasks),
+        };
+        LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+        _cleanup_close_ int fd = -EBADF;
+        struct bpf_link *link;
+        char nothing[1];
+
+        link = bpf_program__attach_iter(programs->bpf->progs.set_callback, &opts);
+        if (!link)
+                return -errno;
+        fd = bpf_iter_create(bpf_link__fd(link));
+        (void) bpf_link__destroy(link);
+        if (fd < 0)
+                return -errno;
+        /* It writes nothing: its end is all that there is to read. */
+        return read(fd, nothing, sizeof(nothing)) < 0 ? -errno : 0;
+}
+
 /* In a container the depths of cgroups that we see begin at its root, those in the kernel do not. */
 static int find_root_level(BpfPrograms *programs) {
         _cleanup_close_ int root_fd = -EBADF;
@@ -307,6 +329,9 @@ int bpf_programs_load(BpfPrograms *programs, const BackendConfig *config) {
         if (r < 0)
                 return r;
         r = prepare_timers(programs, config->tasks_max);
+        if (r < 0)
+                return r;
+        r = set_callbacks(programs);
         if (r < 0)
                 return r;
         r = fill_free_slots(programs, config->tasks_max);

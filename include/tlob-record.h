@@ -254,7 +254,7 @@ struct tlob_task {
         __u64 timer_ns; /* when the timer of the slot fires; 0: it is not armed */
         __u64 ending;   /* a stop is under way, and finds itself what has run over */
         __u32 kernel_tid;
-        __u32 timer_is_set; /* the timer of the slot has its callback; stays for the next task */
+        __u32 reserved;
         struct tlob_peer woken_by;
         struct tlob_peer preempted_by;
         struct tlob_peer ran_before;

@@ -191,15 +191,12 @@ static __always_inline bool timer_is_due(const struct tlob_task *t, __u64 deadli
 	return deadline == TLOB_NEVER || (pending && pending <= deadline);
 }
 
-/*
- * Sees to it that the timer of the slot fires at deadline, or before. From a program that may not set a
- * callback: a timer that has none yet is left to the next hook.
- */
-static __always_inline void timer_rearm(struct tlob_task *t, __u32 slot, __u64 deadline, __u64 now)
+/* Sees to it that the timer of the slot fires at deadline, or before. */
+static __always_inline void timer_arm(struct tlob_task *t, __u32 slot, __u64 deadline, __u64 now)
 {
 	struct slot_timer *timer;
 
-	if (timer_is_due(t, deadline) || !READ_ONCE(t->timer_is_set))
+	if (timer_is_due(t, deadline))
 		return;
 	timer = bpf_map_lookup_elem(&timers, &slot);
 	if (!timer)
@@ -230,33 +227,8 @@ static int on_timer(void *map, __u32 *key, struct slot_timer *timer)
 	if (again && READ_ONCE(t->ending) && READ_ONCE(t->state) != TLOB_RUNNING)
 		return 0;
 	now = bpf_ktime_get_ns();
-	timer_rearm(t, slot, again ? now + AGAIN_NS : task_deadline(t), now);
+	timer_arm(t, slot, again ? now + AGAIN_NS : task_deadline(t), now);
 	return 0;
-}
-
-/*
- * The callback is set once for each slot, by the program that arms the timer first, and not when timers
- * are made: it takes stacks, which in a program that may sleep, as that one, newer kernels take for
- * sleeping.
- */
-static __always_inline void timer_set(struct tlob_task *t, __u32 slot)
-{
-	struct slot_timer *timer = bpf_map_lookup_elem(&timers, &slot);
-
-	if (!timer)
-		return;
-	if (bpf_timer_set_callback(&timer->timer, on_timer))
-		count(n_timer_failures);
-	else
-		WRITE_ONCE(t->timer_is_set, true);
-}
-
-/* From a program that may set a callback. */
-static __always_inline void timer_arm(struct tlob_task *t, __u32 slot, __u64 deadline, __u64 now)
-{
-	if (!t->timer_is_set)
-		timer_set(t, slot);
-	timer_rearm(t, slot, deadline, now);
 }
 
 #endif

@@ -54,6 +54,10 @@ struct cgroup {
 	struct cgroup_root *root;
 };
 
+struct bpf_iter__bpf_map_elem {
+	void *key; /* NULL: the last has been seen */
+};
+
 struct css_set {
 	struct cgroup *dfl_cgrp;
 };

@@ -9,6 +9,7 @@
  * the maps, whose sizes it sets. The layout of the values is in tlob-record.h.
  */
 
+/* The compiler does not know it, and the verifier does. */
 const volatile bool never = false;
 
 /* Set before loading: the pid namespace of the daemon, 0 for the machine's first one. */

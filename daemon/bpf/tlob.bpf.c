@@ -545,6 +545,28 @@ int prepare_timers(struct tlob_timers *request)
 	return 0;
 }
 
+/*
+ * Run by the daemon after that, once for each slot. An iterator, because it may set a callback that
+ * takes stacks through tasks: programs on uprobes may not, and in one that may sleep, as that above, newer
+ * kernels take it for sleeping.
+ */
+SEC("iter/bpf_map_elem")
+int set_callback(struct bpf_iter__bpf_map_elem *ctx)
+{
+	const __u32 *key = ctx->key;
+	struct slot_timer *timer;
+	__u32 slot;
+
+	if (!key)
+		return 0;
+	slot = *key;
+	timer = bpf_map_lookup_elem(&timers, &slot);
+	/* One that could not be set up cannot be started either: that is counted then. */
+	if (timer)
+		bpf_timer_set_callback(&timer->timer, on_timer);
+	return 0;
+}
+
 /* Run by the daemon when budgets have changed: what the task in that slot knows may be too late now. */
 SEC("syscall")
 int check_slot(__u32 *slot)
@@ -555,7 +577,7 @@ int check_slot(__u32 *slot)
 
 	if (t && t->task) {
 		WRITE_ONCE(t->next_ns, 0);
-		timer_rearm(t, index, now, now);
+		timer_arm(t, index, now, now);
 	}
 	return 0;
 }

@@ -9,6 +9,15 @@
 tests=/usr/libexec/tlob-tests
 printf '# Linux %s, preemption: %s\n' "$(uname -r)" "$(cat /sys/kernel/debug/sched/preempt 2>/dev/null || echo '?')"
 export TLOB_TEST_VICTIM=$tests/victim TLOB_TEST_SEEDS=300 LD_LIBRARY_PATH=$tests
+
+# The best way to find deadlines that this kernel is known to have.
+case $(uname -r) in
+6.1.* | 6.12.*) expected=fentry ;;
+*) expected=uprobe ;;
+esac
+mode=$("$tests/test-deadline" host Executable "$tests/victim" Function victim_a BudgetSec 1s </dev/null | head -n 1)
+check "deadlines are found by $expected" test "$mode" = "$expected"
+
 for test in "$tests"/test-*; do
         "$test" 2>&1
         check "${test##*/} passes" test $? = 0
