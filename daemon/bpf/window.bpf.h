@@ -244,34 +244,36 @@ __noinline int window_end(__u32 slot, __u32 place, const struct snapshot *at, __
 {
 	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
 	struct tlob_statistics *stats;
-	struct tlob_window w, *open;
 	struct tlob_binding *b;
+	struct tlob_window *w;
 	struct verdict v;
+	__u32 binding;
 	__u64 claim;
 
 	if (!t || !at || place >= TLOB_WINDOWS_MAX)
 		return 0;
 	if (!READ_ONCE(t->open[place]))
 		return 0;
-	open = &t->windows[place];
-	w = *open;
-	b = bpf_map_lookup_elem(&bindings, &w.binding);
-	stats = bpf_map_lookup_elem(&statistics, &w.binding);
+	/* Nobody else changes anything in it but the claim. */
+	w = &t->windows[place];
+	binding = w->binding;
+	b = bpf_map_lookup_elem(&bindings, &binding);
+	stats = bpf_map_lookup_elem(&statistics, &binding);
 	if (!b || !stats)
 		return 0;
 
-	judge(&v, b, &w, at);
-	if (v.exceeded && READ_ONCE(open->claim) == TLOB_CLAIM_OPEN(w.start_ns))
-		window_violate(slot, stats, t, &w, &open->claim, &v, at, TLOB_RUNNING);
+	judge(&v, b, w, at);
+	if (v.exceeded && READ_ONCE(w->claim) == TLOB_CLAIM_OPEN(w->start_ns))
+		window_violate(slot, stats, t, w, &w->claim, &v, at, TLOB_RUNNING);
 
-	claim = __sync_lock_test_and_set(&open->claim, TLOB_CLAIM_CLOSED);
+	claim = __sync_lock_test_and_set(&w->claim, TLOB_CLAIM_CLOSED);
 	if (claim == TLOB_CLAIM_CLOSED)
 		return 0;
 	WRITE_ONCE(t->open[place], 0);
 
-	count_end(stats, &w, &v, end, TLOB_CLAIM_IS_VIOLATED(claim));
+	count_end(stats, w, &v, end, TLOB_CLAIM_IS_VIOLATED(claim));
 	if (TLOB_CLAIM_IS_VIOLATED(claim))
-		window_complete(stats, t, &w, claim, &v, at, end);
+		window_complete(stats, t, w, claim, &v, at, end);
 	return 1;
 }
 
