@@ -2,8 +2,7 @@
 
 /*
  * The fixture of the kernel back end's tests. The stand-in answers as the monitor does; the monitor's
- * events are uprobe events of the same names and fields, on functions of this program: so they come
- * through the real ring buffer, with real formats, which only a reader by format can understand.
+ * events are raised by raise.c.
  *
  * The real tracing file system is mounted aside, in a mount namespace of our own. What is global in it,
  * the list of uprobe events and the instances, is put back, and that is proved.
@@ -12,9 +11,7 @@
 #include "tracefs.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mount.h>
@@ -23,64 +20,11 @@
 
 #include "test.h"
 
+#define MONITOR   "rv/monitors/tlob/monitor"
+#define ENABLE    "rv/monitors/tlob/enable"
 #define ROOT      "/sys/kernel/tracing"
 #define REAL      "/run/tlob-tracefs"
 #define WAIT_MSEC 10000
-#define NOINLINE  __attribute__((noinline))
-
-NOINLINE void emit_error_env(int id, const char *state, const char *event, const char *env);
-NOINLINE void emit_detail(int id, uint64_t threshold, uint64_t running, uint64_t waiting,
-                          uint64_t sleeping);
-NOINLINE void emit_error(int id, const char *state, const char *event);
-
-/* Different, so that no two of them are made one. */
-void emit_error_env(int id, const char *state, const char *event, const char *env) {
-        __asm__ volatile("nop");
-}
-
-void emit_detail(int id, uint64_t threshold, uint64_t running, uint64_t waiting,
-                 uint64_t sleeping) {
-        __asm__ volatile("nop; nop");
-}
-
-void emit_error(int id, const char *state, const char *event) {
-        __asm__ volatile("nop; nop; nop");
-}
-
-/* By pointers that the compiler cannot see through: each argument goes where the calling convention says. */
-static void (*volatile call_error_env)(int, const char *, const char *,
-                                       const char *) = emit_error_env;
-static void (*volatile call_detail)(int, uint64_t, uint64_t, uint64_t, uint64_t) = emit_detail;
-static void (*volatile call_error)(int, const char *, const char *) = emit_error;
-
-void raise_error_env(int id, const char *state, const char *event) {
-        call_error_env(id, state, event, "clk_elapsed=112548");
-}
-
-void raise_detail(int id, uint64_t threshold, uint64_t running, uint64_t waiting,
-                  uint64_t sleeping) {
-        call_detail(id, threshold, running, waiting, sleeping);
-}
-
-void raise_error(int id, const char *state, const char *event) {
-        call_error(id, state, event);
-}
-
-/* As the monitor: both on one CPU, with nothing in between. */
-void raise_violation(int id, const char *state, uint64_t threshold, uint64_t running,
-                     uint64_t waiting, uint64_t sleeping) {
-        cpu_set_t before, one;
-        int cpu = sched_getcpu();
-
-        assert_true(cpu >= 0);
-        assert_ok(sched_getaffinity(0, sizeof(before), &before));
-        CPU_ZERO(&one);
-        CPU_SET((size_t) cpu, &one);
-        assert_ok(sched_setaffinity(0, sizeof(one), &one));
-        raise_error_env(id, state, "budget_exceeded");
-        raise_detail(id, threshold, running, waiting, sleeping);
-        assert_ok(sched_setaffinity(0, sizeof(before), &before));
-}
 
 static char *read_file(const char *path) {
         _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -118,18 +62,6 @@ int tracefs_write(const char *file, const char *text) {
         return write_file(path, text);
 }
 
-static const char *const event_names[] = { "error_env_tlob", "detail_env_tlob", "error_tlob",
-                                           "tlob_budget_exceeded" };
-
-static void remove_events(void) {
-        for (size_t i = 0; i < ELEMENTSOF(event_names); i++) {
-                char line[64];
-
-                (void) snprintf(line, sizeof(line), "-:rv/%s", event_names[i]);
-                (void) write_file(REAL "/uprobe_events", line);
-        }
-}
-
 void tracefs_mount_real(void) {
         if (mount("tracefs", REAL, "tracefs", 0, NULL) < 0)
                 fail_msg("Cannot mount the tracing file system: %s", strerror(errno));
@@ -152,7 +84,7 @@ int tracefs_setup_namespace(void **state) {
 
         /* Of a run that failed. */
         (void) rmdir(REAL "/instances/tlobd");
-        remove_events();
+        raise_remove_events(REAL);
         return 0;
 }
 
@@ -160,52 +92,6 @@ int tracefs_teardown_namespace(void **state) {
         tracefs_unmount_real();
         (void) rmdir(REAL);
         return 0;
-}
-
-/* "p:rv/NAME PROGRAM:OFFSET FIELDS" for one of the functions above. */
-static void add_event(const ElfFile *program, const char *name, const char *symbol,
-                      const char *fields) {
-        _cleanup_free_ char *error = NULL, *line = NULL;
-        ElfSite site = {};
-
-        if (elf_file_resolve((ElfFile *) program, symbol, &site, &error) < 0)
-                fail_msg("%s", error);
-        assert_true(asprintf(&line, "p:rv/%s %s:0x%" PRIx64 " %s", name, elf_file_path(program),
-                             site.offset, fields) > 0);
-        elf_site_done(&site);
-        if (write_file(REAL "/uprobe_events", line) < 0)
-                fail_msg("The kernel refused '%s': %s", line, strerror(errno));
-}
-
-static void add_events(const char *dialect) {
-        _cleanup_(elf_file_freep) ElfFile *program = NULL;
-        _cleanup_free_ char *error = NULL;
-        char path[4096];
-        ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-
-        assert_true(n > 0);
-        path[n] = '\0';
-        if (elf_file_open(path, &program, &error) < 0)
-                fail_msg("%s", error);
-
-        if (streq(dialect, "none") || streq(dialect, "other"))
-                return;
-        add_event(program, "error_tlob", "emit_error",
-                  "id=%di:s32 state=+0(%si):string event=+0(%dx):string");
-        if (streq(dialect, "v1")) {
-                add_event(program, "tlob_budget_exceeded", "emit_error_env", "id=%di:s32");
-                return;
-        }
-        add_event(program, "error_env_tlob", "emit_error_env",
-                  "id=%di:s32 state=+0(%si):string event=+0(%dx):string env=+0(%cx):string");
-        if (streq(dialect, "v2"))
-                add_event(program, "detail_env_tlob", "emit_detail",
-                          "pid=%di:s32 threshold_us=%si:u64 running_ns=%dx:u64 waiting_ns=%cx:u64 "
-                          "sleeping_ns=%r8:u64");
-        else if (!streq(dialect, "named"))
-                add_event(program, "detail_env_tlob", "emit_detail",
-                          "id=%di:s32 threshold_ns=%si:u64 running_ns=%dx:u64 waiting_ns=%cx:u64 "
-                          "sleeping_ns=%r8:u64");
 }
 
 /* Everything that a daemon could leave behind, or spoil. */
@@ -281,7 +167,7 @@ void tracefs_change_dialect(Tracefs *tracefs, const char *dialect) {
 
 void tracefs_start(Tracefs *tracefs, const char *dialect) {
         *tracefs = (Tracefs){};
-        add_events(dialect);
+        raise_add_events(REAL, dialect);
         spawn_standin(tracefs, dialect);
 
         /* Poison: someone's reactor, a binding that works once the monitor is enabled, a clock. */
@@ -313,7 +199,7 @@ void tracefs_finish(Tracefs *tracefs) {
         tracefs_forget(tracefs);
 
         stop_standin(tracefs);
-        remove_events();
+        raise_remove_events(REAL);
 }
 
 void tracefs_make_backend(Tracefs *tracefs) {
@@ -394,4 +280,74 @@ void tracefs_wait(Tracefs *tracefs) {
 
         assert_int_equal(poll(&poll_fd, 1, WAIT_MSEC), 1);
         tracefs_collect(tracefs);
+}
+
+const char *tracefs_target(void) {
+        const char *path = getenv("TLOB_TEST_TARGET");
+
+        if (!path)
+                fail_msg("TLOB_TEST_TARGET does not name the target.");
+        return path;
+}
+
+int tracefs_add_marks(Tracefs *t, const char *budget) {
+        _cleanup_free_ char *error = NULL;
+        int index;
+
+        index = tracefs_add(t,
+                            (const char *[]){ "Executable", tracefs_target(), "Start", "target_one",
+                                              "Stop", "target_two", "BudgetSec", budget, NULL },
+                            0, 0, &error);
+        if (index < 0)
+                fail_msg("%s", error);
+        return index;
+}
+
+void tracefs_begin(Tracefs *t, const char *dialect) {
+        tracefs_start(t, dialect);
+        tracefs_make_backend(t);
+}
+
+size_t tracefs_count_lines(void) {
+        _cleanup_free_ char *text = tracefs_read(MONITOR);
+        size_t n = 0;
+
+        for (const char *p = text; *p; p++)
+                n += *p == '\n';
+        return n;
+}
+
+bool tracefs_is_enabled(void) {
+        _cleanup_free_ char *text = tracefs_read(ENABLE);
+
+        return text[0] == '1';
+}
+
+/* True if a sentence of the limitations has that in it. */
+bool tracefs_is_told(Tracefs *t, const char *part) {
+        for (const char *const *p = t->backend->ops->limitations(t->backend); *p; p++)
+                if (strstr(*p, part))
+                        return true;
+        return false;
+}
+
+void tracefs_assert_told(Tracefs *t, const char *part) {
+        if (!tracefs_is_told(t, part)) {
+                for (const char *const *p = t->backend->ops->limitations(t->backend); *p; p++)
+                        print_error("%s\n", *p);
+                fail_msg("No limitation tells '%s'.", part);
+        }
+}
+
+/* Waits until the notices say that. */
+void tracefs_expect_notice(Tracefs *t, const char *part, uint32_t index) {
+        for (int i = 0; i < 10; i++) {
+                for (size_t j = 0; j < t->n_notices; j++)
+                        if (strstr(t->notices[j].text, part)) {
+                                assert_int_equal(t->notices[j].index, index);
+                                return;
+                        }
+                tracefs_wait(t);
+        }
+        fail_msg("Nothing was said of '%s'.", part);
 }

@@ -2,11 +2,13 @@
 #ifndef TRACEFS_H
 #define TRACEFS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "backend.h"
+#include "raise.h"
 
 /*
  * For tests of the kernel back end against the stand-in: a tracing file system in a mount namespace of
@@ -65,14 +67,21 @@ void tracefs_wait(Tracefs *tracefs);
 
 void tracefs_forget(Tracefs *tracefs);
 
-/* What the monitor would say. spent: running, waiting, sleeping, as shares of a sum. */
-void raise_error_env(int id, const char *state, const char *event);
-void raise_detail(int id, uint64_t threshold, uint64_t running, uint64_t waiting,
-                  uint64_t sleeping);
-void raise_error(int id, const char *state, const char *event);
+/* What a test has in common with others: a back end, and a binding of two places in the target. */
+void tracefs_begin(Tracefs *tracefs, const char *dialect);
+int tracefs_add_marks(Tracefs *tracefs, const char *budget);
 
-/* An error and its detail. */
-void raise_violation(int id, const char *state, uint64_t threshold, uint64_t running,
-                     uint64_t waiting, uint64_t sleeping);
+/* The path of a program that nobody runs. */
+const char *tracefs_target(void);
+
+size_t tracefs_count_lines(void);
+bool tracefs_is_enabled(void);
+
+/* True if a sentence of the limitations has that in it. */
+bool tracefs_is_told(Tracefs *tracefs, const char *part);
+void tracefs_assert_told(Tracefs *tracefs, const char *part);
+
+/* Waits until the notices say that, of the binding with that index. */
+void tracefs_expect_notice(Tracefs *tracefs, const char *part, uint32_t index);
 
 #endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * What the monitor says, through the real ring buffer: which of it is a violation, of which binding and
+ * which unit, and what was lost.
+ */
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "cgroup.h"
+#include "test.h"
+#include "tracefs.h"
+
+#define BUDGET UINT64_C(5000000)
+
+static uint64_t now_ns(void) {
+        struct timespec now;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec;
+}
+
+static void test_hearing(void **state) {
+        static const char *const dialects[] = { "v2", "v3", "v4", "v5" };
+
+        for (size_t i = 0; i < ELEMENTSOF(dialects); i++) {
+                uint64_t before, threshold;
+                const Report *report;
+                Statistics statistics;
+                Tracefs t;
+                int index;
+
+                tracefs_begin(&t, dialects[i]);
+                index = tracefs_add_marks(&t, "5ms");
+                threshold = tracefs_threshold(1);
+                before = now_ns();
+                raise_violation(getpid(), "sleeping", threshold, 1000000, 200000, 3900000);
+                tracefs_wait(&t);
+
+                assert_int_equal(t.n_reports, 1);
+                report = &t.reports[0];
+                assert_int_equal(report->type, REPORT_VIOLATION);
+                assert_int_equal(report->backend_index, index);
+                assert_int_equal(report->spent_ns[TLOB_RUNNING], 1000000);
+                assert_int_equal(report->spent_ns[TLOB_WAITING], 200000);
+                assert_int_equal(report->spent_ns[TLOB_SLEEPING], 3900000);
+                assert_int_equal(report->state, TLOB_SLEEPING);
+                assert_int_equal(report->budget, TLOB_BUDGET_TOTAL);
+                assert_in_range(report->time_ns, before, now_ns());
+                assert_int_equal(report->tid, getpid());
+                assert_int_equal(report->pid, getpid());
+                assert_string_equal(report->comm, "test-hearing");
+
+                assert_ok(t.backend->ops->statistics(t.backend, (uint32_t) index, &statistics));
+                assert_int_equal(statistics.counters.violations, 1);
+                assert_true(statistics.max_ns == STATISTIC_UNKNOWN);
+                tracefs_finish(&t);
+        }
+}
+
+/* Two bindings of one budget have thresholds of their own, and each event names one of them. */
+static void test_which_binding(void **state) {
+        _cleanup_free_ char *error = NULL;
+        int first, second;
+        Tracefs t;
+
+        tracefs_begin(&t, "v3");
+        first = tracefs_add_marks(&t, "5ms");
+        second =
+                tracefs_add(&t,
+                            (const char *[]){ "Executable", tracefs_target(), "Start", "target_two",
+                                              "Stop", "target_one", "BudgetSec", "5ms", NULL },
+                            0, 0, &error);
+        assert_true(second >= 0);
+        assert_int_equal(tracefs_threshold(1), BUDGET);
+        assert_int_equal(tracefs_threshold(2), BUDGET + 1);
+
+        raise_violation(getpid(), "running", BUDGET + 1, 6000000, 0, 0);
+        raise_violation(getpid(), "running", BUDGET, 6000000, 0, 0);
+        raise_violation(getpid(), "running", BUDGET + 2, 6000000, 0, 0); /* nobody's */
+        tracefs_wait(&t);
+        assert_int_equal(t.n_reports, 2);
+        assert_int_equal(t.reports[0].backend_index, second);
+        assert_int_equal(t.reports[1].backend_index, first);
+        assert_int_not_equal(t.reports[0].id, t.reports[1].id);
+        tracefs_assert_told(&t, "1 violations of bindings that are gone");
+        tracefs_finish(&t);
+}
+
+/* What looks like a violation, and is none. */
+static void test_no_violation(void **state) {
+        Tracefs t;
+
+        tracefs_begin(&t, "v3");
+        tracefs_add_marks(&t, "5ms");
+        raise_error_env(getpid(), "waiting", "switch_in");
+        raise_violation(getpid(), "running", BUDGET, 6000000, 0, 0);
+        raise_error(getpid(), "running", "wakeup");
+        raise_detail(getpid(), BUDGET, 70570, 0, 5446689);
+        raise_detail(getpid(), BUDGET, 6000000, 0, 0); /* monitoring_on went from 0 to 1 */
+        raise_violation(getpid(), "running", BUDGET, 1000, 0, 0); /* below its own threshold */
+        tracefs_wait(&t);
+        assert_int_equal(t.n_reports, 1);
+        tracefs_assert_told(&t, "1 windows aborted");
+        tracefs_assert_told(&t, "1 errors without a breakdown");
+        tracefs_assert_told(&t, "1 violations whose times are below");
+        tracefs_finish(&t);
+}
+
+/* Any label, as the real one has them. */
+static void test_labels(void **state) {
+        static const char *const labels[] = { "budget_exceeded", "sleep",  "preempt",
+                                              "switch_in",       "wakeup", "none" };
+        Tracefs t;
+
+        tracefs_begin(&t, "v3");
+        tracefs_add_marks(&t, "5ms");
+        for (size_t i = 0; i < ELEMENTSOF(labels); i++) {
+                raise_error_env(getpid(), "waiting", labels[i]);
+                raise_detail(getpid(), BUDGET, 0, BUDGET, i);
+                tracefs_wait(&t);
+                assert_int_equal(t.n_reports, i + 1);
+                assert_int_equal(t.reports[i].state, TLOB_WAITING);
+        }
+        tracefs_finish(&t);
+}
+
+/* A child in a cgroup of its own, which sleeps until it is killed. */
+static pid_t start_in_cgroup(const char *path) {
+        char procs[4400], pid[16];
+        pid_t child;
+
+        (void) snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
+        child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+                pause();
+                _exit(0);
+        }
+        (void) snprintf(pid, sizeof(pid), "%i", child);
+        {
+                _cleanup_close_ int fd = open(procs, O_WRONLY | O_CLOEXEC);
+
+                assert_int_equal(write(fd, pid, strlen(pid)), strlen(pid));
+        }
+        return child;
+}
+
+static void test_confinement(void **state) {
+        _cleanup_free_ char *error = NULL;
+        _cleanup_close_ int root = cgroup_open_root();
+        char link[64], path[4096], unit[4200], worker[4300];
+        unsigned level;
+        uint64_t id;
+        pid_t child;
+        int index;
+        Tracefs t;
+        ssize_t n;
+
+        assert_true(root >= 0);
+        (void) snprintf(link, sizeof(link), "/proc/self/fd/%i", root);
+        n = readlink(link, path, sizeof(path) - 1);
+        assert_true(n > 0);
+        path[n] = '\0';
+        (void) snprintf(unit, sizeof(unit), "%s/tlob-test-%i.service", path, getpid());
+        (void) snprintf(worker, sizeof(worker), "%s/worker", unit);
+        assert_ok(mkdir(unit, 0755));
+        assert_ok(mkdir(worker, 0755));
+        assert_ok(cgroup_path_get_id(root, unit + strlen(path), &id, &level));
+        child = start_in_cgroup(worker);
+
+        tracefs_begin(&t, "v3");
+        index = tracefs_add(&t,
+                            (const char *[]){ "Executable", tracefs_target(), "Start", "target_one",
+                                              "Stop", "target_two", "BudgetSec", "5ms", "Unit",
+                                              "tlob-test.service", NULL },
+                            0, 0, &error);
+        assert_true(index >= 0);
+
+        /* The unit does not run. */
+        raise_violation(child, "running", BUDGET, 6000000, 0, 0);
+        tracefs_wait(&t);
+        assert_int_equal(t.n_reports, 0);
+        tracefs_assert_told(&t, "1 violations of tasks outside");
+
+        assert_ok(t.backend->ops->set_cgroup(t.backend, (uint32_t) index, id, level));
+        raise_violation(getpid(), "running", BUDGET, 6000000, 0, 0);
+        raise_violation(child, "running", BUDGET, 6000000, 0, 0);
+        tracefs_wait(&t);
+        assert_int_equal(t.n_reports, 1);
+        assert_int_equal(t.reports[0].tid, child);
+        tracefs_assert_told(&t, "2 violations of tasks outside");
+
+        /* It has gone, but it was seen before. */
+        raise_violation(child, "running", BUDGET, 6000000, 0, 0);
+        (void) kill(child, SIGKILL);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+        tracefs_wait(&t);
+        assert_int_equal(t.n_reports, 2);
+        assert_int_equal(t.reports[1].pid, child);
+        assert_int_equal(t.reports[1].cgroup_id, t.reports[0].cgroup_id);
+        tracefs_finish(&t);
+
+        assert_ok(rmdir(worker));
+        assert_ok(rmdir(unit));
+}
+
+/* A task that was never seen, and is gone: a violation all the same. */
+static void test_unknown_task(void **state) {
+        pid_t child = fork();
+        Tracefs t;
+
+        assert_true(child >= 0);
+        if (child == 0)
+                _exit(0);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+
+        tracefs_begin(&t, "v3");
+        tracefs_add_marks(&t, "5ms");
+        raise_violation(child, "running", BUDGET, 6000000, 0, 0);
+        raise_violation(-1, "running", BUDGET, 6000000, 0, 0);
+        raise_violation(0, "running", BUDGET, 6000000, 0, 0);
+        tracefs_wait(&t);
+        assert_int_equal(t.n_reports, 3);
+        assert_int_equal(t.reports[0].tid, child);
+        assert_int_equal(t.reports[0].pid, 0);
+        assert_string_equal(t.reports[0].comm, "");
+        tracefs_finish(&t);
+}
+
+/* More than the buffers hold: what is missing is counted, to the event. */
+static void test_loss(void **state) {
+        const size_t n = 20000;
+        uint64_t lost;
+        Tracefs t;
+
+        tracefs_begin(&t, "v3");
+        tracefs_add_marks(&t, "5ms");
+        for (size_t i = 0; i < n; i++)
+                raise_violation(getpid(), "running", BUDGET, 9000000, 0, 0);
+        tracefs_wait(&t);
+        lost = t.backend->ops->lost(t.backend);
+        assert_true(lost > 0);
+        assert_in_range(2 * t.n_reports + lost, 2 * n - 2 * 64, 2 * n);
+        tracefs_finish(&t);
+}
+
+/* As many as there are is no loss. */
+static void test_flood(void **state) {
+        const size_t n = 20000;
+        Tracefs t;
+
+        tracefs_begin(&t, "v3");
+        tracefs_add_marks(&t, "5ms");
+        for (size_t i = 0; i < n; i++) {
+                raise_violation(getpid(), "running", BUDGET, 9000000, 0, 0);
+                if (i % 500 == 0)
+                        tracefs_collect(&t);
+        }
+        tracefs_collect(&t);
+        assert_int_equal(t.n_reports, n);
+        assert_int_equal(t.backend->ops->lost(t.backend), 0);
+        for (size_t i = 1; i < n; i++)
+                assert_true(t.reports[i - 1].time_ns < t.reports[i].time_ns);
+        tracefs_finish(&t);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_hearing),      cmocka_unit_test(test_which_binding),
+                cmocka_unit_test(test_no_violation), cmocka_unit_test(test_labels),
+                cmocka_unit_test(test_confinement),  cmocka_unit_test(test_unknown_task),
+                cmocka_unit_test(test_loss),         cmocka_unit_test(test_flood),
+        };
+
+        cmocka_set_test_filter(getenv("TLOB_TEST_FILTER"));
+        return cmocka_run_group_tests(tests, tracefs_setup_namespace, tracefs_teardown_namespace);
+}
