@@ -7,7 +7,8 @@
  * The monitor says error_env_tlob first and detail_env_tlob right after it, on the same CPU, without
  * being interrupted: their records are neighbours, and only both together are a violation. An error
  * alone happens when a stop is just under way, also for windows far below their budget; a detail
- * alone when windows are reset. Both are counted, and neither is reported.
+ * alone when windows are reset. Both are counted, and neither is reported. Versions without a detail
+ * say event_tlob at each change of state, from which kernel-window.c sums up what a detail would say.
  *
  * Pages come from the kernel, but may be cut, and tests feed damaged ones: libtraceevent believes
  * what is in a page, so each step that it takes is checked here, in a copy that has room behind its
@@ -21,9 +22,11 @@
 
 #include "sentence.h"
 
-#define PAGE_SLACK 64 /* libtraceevent looks at the words behind the header of an event */
-#define STATE_MAX  16
-#define FIELDS_MAX 5
+#define PAGE_SLACK    64 /* libtraceevent looks at the words behind the header of an event */
+#define STATE_MAX     16
+#define FIELDS_MAX    5
+#define LABEL_START   "start"
+#define STATE_STOPPED "stopped"
 
 /* The header of a page: a time stamp, and a word with flags and the length of what follows. */
 #define PAGE_HEADER (sizeof(uint64_t) + sizeof(long))
@@ -35,11 +38,14 @@ const char *const kernel_event_names[KERNEL_N_EVENTS] = {
         [KERNEL_EVENT_ERROR_ENV] = "error_env_tlob",
         [KERNEL_EVENT_DETAIL] = "detail_env_tlob",
         [KERNEL_EVENT_ERROR] = "error_tlob",
+        [KERNEL_EVENT_CHANGE] = "event_tlob",
 };
 
 enum {
         FIELD_ID,
-        FIELD_STATE = 1,     /* ERROR_ENV */
+        FIELD_STATE = 1, /* ERROR_ENV */
+        FIELD_LABEL = 1, /* CHANGE */
+        FIELD_NEXT = 2,
         FIELD_THRESHOLD = 1, /* DETAIL */
         FIELD_SPENT = 2,     /* three of them */
 };
@@ -85,14 +91,21 @@ static int find_id(struct tep_event *event, EventFormat *ret, char **ret_error) 
         return ret->fields[FIELD_ID] ? 0 : no_field(event, "id", ret_error);
 }
 
-static int find_state(struct tep_event *event, EventFormat *ret, char **ret_error) {
-        struct tep_format_field *field = tep_find_field(event, "state");
+static int find_text(struct tep_event *event, const char *name, struct tep_format_field **ret,
+                     char **ret_error) {
+        struct tep_format_field *field = tep_find_field(event, name);
 
         if (!field || !(field->flags & TEP_FIELD_IS_DYNAMIC) || field->offset < 0 ||
             field->size != sizeof(uint32_t))
-                return no_field(event, "state", ret_error);
-        ret->fields[FIELD_STATE] = field;
+                return no_field(event, name, ret_error);
+        *ret = field;
         return 0;
+}
+
+static int find_change(struct tep_event *event, EventFormat *ret, char **ret_error) {
+        int r = find_text(event, "event", &ret->fields[FIELD_LABEL], ret_error);
+
+        return r < 0 ? r : find_text(event, "next_state", &ret->fields[FIELD_NEXT], ret_error);
 }
 
 static int find_breakdown(struct tep_event *event, EventFormat *ret, bool *ret_in_us,
@@ -131,7 +144,9 @@ static int formats_add(KernelFormats *formats, KernelEventType type, const char 
 
         r = find_id(event, format, ret_error);
         if (r >= 0 && type == KERNEL_EVENT_ERROR_ENV)
-                r = find_state(event, format, ret_error);
+                r = find_text(event, "state", &format->fields[FIELD_STATE], ret_error);
+        if (r >= 0 && type == KERNEL_EVENT_CHANGE)
+                r = find_change(event, format, ret_error);
         if (r >= 0 && type == KERNEL_EVENT_DETAIL)
                 r = find_breakdown(event, format, &formats->in_us, ret_error);
         return r;
@@ -151,7 +166,7 @@ int kernel_formats_new(const char *const texts[static KERNEL_N_EVENTS], KernelFo
         tep_set_long_size(formats->tep, sizeof(long));
 
         for (KernelEventType type = 0; type < KERNEL_N_EVENTS; type++) {
-                int r = formats_add(formats, type, texts[type], ret_error);
+                int r = texts[type] ? formats_add(formats, type, texts[type], ret_error) : 0;
 
                 if (r < 0)
                         return r;
@@ -225,6 +240,17 @@ static bool decode_error_env(const EventFormat *format, const Record *record, Ke
         return state_from_string(state, &ret->state);
 }
 
+static bool decode_change(const EventFormat *format, const Record *record, KernelEvent *ret) {
+        char label[STATE_MAX], next[STATE_MAX];
+
+        if (!read_text(record, format->fields[FIELD_LABEL], label) ||
+            !read_text(record, format->fields[FIELD_NEXT], next))
+                return false;
+        ret->is_start = streq(label, LABEL_START);
+        ret->is_stop = streq(next, STATE_STOPPED);
+        return ret->is_stop || state_from_string(next, &ret->state);
+}
+
 static bool decode_detail(const EventFormat *format, const Record *record, KernelEvent *ret) {
         if (!read_number(record, format->fields[FIELD_THRESHOLD], &ret->threshold))
                 return false;
@@ -244,7 +270,7 @@ static bool decode_record(const KernelFormats *formats, const Record *record, Ke
                 return false;
         id = tep_data_type(formats->tep, &tep);
         for (KernelEventType type = 0; type < KERNEL_N_EVENTS && !format; type++)
-                if (formats->events[type].id == id) {
+                if (formats->events[type].id == id && formats->events[type].fields[FIELD_ID]) {
                         format = &formats->events[type];
                         ret->type = type;
                 }
@@ -254,6 +280,8 @@ static bool decode_record(const KernelFormats *formats, const Record *record, Ke
                 return decode_error_env(format, record, ret);
         if (ret->type == KERNEL_EVENT_DETAIL)
                 return decode_detail(format, record, ret);
+        if (ret->type == KERNEL_EVENT_CHANGE)
+                return decode_change(format, record, ret);
         return true;
 }
 

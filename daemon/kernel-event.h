@@ -16,6 +16,7 @@ typedef enum KernelEventType {
         KERNEL_EVENT_ERROR_ENV, /* error_env_tlob: a budget ran out, or so it seems */
         KERNEL_EVENT_DETAIL,    /* detail_env_tlob: the breakdown of a window that was reset */
         KERNEL_EVENT_ERROR,     /* error_tlob: the monitor lost track of a window */
+        KERNEL_EVENT_CHANGE, /* event_tlob: a window begins, ends, or its task changes its state */
         KERNEL_N_EVENTS,
         KERNEL_EVENT_MISSED = KERNEL_N_EVENTS, /* events were lost here */
 } KernelEventType;
@@ -28,8 +29,12 @@ typedef struct KernelEvent {
         uint64_t time_ns; /* by the buffer's clock */
         int id;           /* of the task, in the first pid namespace */
 
-        /* ERROR_ENV */
+        /* ERROR_ENV: the state that it was in; CHANGE: that it is in now */
         enum tlob_state state;
+
+        /* CHANGE */
+        bool is_start;
+        bool is_stop; /* state is none then */
 
         /* DETAIL */
         uint64_t threshold; /* in the unit of the dialect */
@@ -40,7 +45,7 @@ typedef struct KernelEvent {
 typedef struct KernelFormats KernelFormats;
 
 /*
- * Takes the "format" files of the events. Returns 0, -ENOMEM, or -EBADMSG and a sentence that says
+ * Takes the "format" files of the events; NULL: this one is not wanted. Returns 0, -ENOMEM, or -EBADMSG and a sentence that says
  * what is missing.
  */
 int kernel_formats_new(const char *const texts[static KERNEL_N_EVENTS], KernelFormats **ret,

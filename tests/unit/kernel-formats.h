@@ -34,4 +34,11 @@
                                 FORMAT_TEXT(state, 12) FORMAT_TEXT(event, 16) FORMAT_PRINT,        \
         }
 
+/* What a version says that has no breakdown, with the event of changes as that kernel lays it out. */
+#define FORMAT_CHANGE                                                                              \
+        "name: event_tlob\nID: 468\n" FORMAT_COMMON                                                \
+        FORMAT_INT(id, 8) FORMAT_TEXT(state, 12) FORMAT_TEXT(event, 16) FORMAT_TEXT(               \
+                next_state,                                                                        \
+                20) "\tfield:bool final_state;\toffset:24;\tsize:1;\tsigned:0;\n" FORMAT_PRINT
+
 #endif

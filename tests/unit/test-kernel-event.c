@@ -221,6 +221,39 @@ static void test_bad_formats(void **state) {
         }
 }
 
+/* The event of changes, which not every version is asked for. */
+static void test_change_format(void **state) {
+        static const struct {
+                const char *text;
+                const char *said; /* NULL: good */
+        } cases[] = {
+                { FORMAT_CHANGE, NULL },
+                { "name: event_tlob\nID: 468\n" FORMAT_COMMON FORMAT_TEXT(next_state, 8)
+                          FORMAT_TEXT(event, 16) FORMAT_INT(id, 12) FORMAT_PRINT,
+                  NULL },
+                { "name: event_tlob\nID: 468\n" FORMAT_COMMON FORMAT_INT(id, 8)
+                          FORMAT_TEXT(event, 16) FORMAT_PRINT,
+                  "'next_state'" },
+                { "name: event_tlob\nID: 468\n" FORMAT_COMMON FORMAT_INT(id, 8)
+                          FORMAT_U64(event, 16) FORMAT_TEXT(next_state, 24) FORMAT_PRINT,
+                  "'event'" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_(kernel_formats_freep) KernelFormats *formats = NULL;
+                _cleanup_free_ char *error = NULL;
+                const char *texts[KERNEL_N_EVENTS];
+
+                memcpy(texts, formats_v3, sizeof(texts));
+                texts[KERNEL_EVENT_CHANGE] = cases[i].text;
+                texts[KERNEL_EVENT_DETAIL] = NULL;
+                assert_int_equal(kernel_formats_new(texts, &formats, &error),
+                                 cases[i].said ? -EBADMSG : 0);
+                if (cases[i].said)
+                        assert_non_null(strstr(error, cases[i].said));
+        }
+}
+
 static KernelEvent make_event(KernelEventType type, int id) {
         return (KernelEvent){ .type = type, .id = id, .time_ns = 1, .state = TLOB_WAITING };
 }
@@ -275,7 +308,7 @@ int main(void) {
                 cmocka_unit_test(test_page),          cmocka_unit_test(test_cut_pages),
                 cmocka_unit_test(test_damaged_pages), cmocka_unit_test(test_missed),
                 cmocka_unit_test(test_formats),       cmocka_unit_test(test_bad_formats),
-                cmocka_unit_test(test_pairing),
+                cmocka_unit_test(test_pairing),       cmocka_unit_test(test_change_format),
         };
 
         return cmocka_run_group_tests(tests, setup, teardown);
