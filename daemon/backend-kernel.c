@@ -4,10 +4,8 @@
  * The back end that measures with the kernel's own tlob monitor, driven through tracefs. The monitor
  * is built into kernels that have it, and is enabled as long as there is a binding for it here.
  *
- * An event of the monitor names a thread and a threshold, no binding. So every binding gets a threshold
- * of its own, a few nanoseconds above its budget, and the one in the event tells the binding; what a binding
- * that is gone still causes belongs to nobody, and is dropped. The monitor knows no units either: a
- * violation of a task outside the binding's unit is dropped, and counted.
+ * Here are what the daemon asks for and the life of the back end; kernel-entry.c has a binding's place in
+ * the monitor, kernel-report.c what becomes of its events, kernel-repair.c what others do to it.
  *
  * What the monitor does not tell is not known here: how many windows there were, how long those took that
  * kept their budget, and when one that broke it ended. There are no completions.
@@ -95,15 +93,6 @@ static int kernel_backend_probe(char **ret_reason) {
         return r < 0 ? r : kernel_state_is_left();
 }
 
-static void entry_done(KernelBackend *b, KernelEntry *entry) {
-        kernel_repair_unwatch_file(b, entry);
-        safe_close(entry->fd);
-        free(entry->line.text);
-        free(entry->line.path);
-        free(entry->unit);
-        *entry = (KernelEntry){ .fd = -EBADF, .file_watch = -1 };
-}
-
 /* Switched off, as we found it. Bindings of others stay, as far as the monitor lets them. */
 static void switch_off(KernelBackend *b) {
         _cleanup_(kernel_lines_done) KernelLines others = {};
@@ -126,7 +115,7 @@ static Backend *kernel_backend_free(Backend *backend) {
                 if (b->entries[i].used) {
                         if (!b->entries[i].retired)
                                 (void) backend->ops->remove(backend, (uint32_t) i, NULL, NULL);
-                        entry_done(b, &b->entries[i]);
+                        kernel_entry_done(b, &b->entries[i]);
                 }
         for (size_t i = 0; i < b->left.n; i++)
                 (void) kernel_monitor_remove_line(&b->monitor, &b->left.items[i]);
@@ -262,152 +251,6 @@ static int kernel_backend_new(const BackendConfig *config, Backend **ret, char *
         return 0;
 }
 
-static bool threshold_is_taken(const KernelBackend *b, uint64_t threshold) {
-        size_t n_retired = b->n_retired < KERNEL_RETIRED_MAX ? b->n_retired : KERNEL_RETIRED_MAX;
-
-        for (size_t i = 0; i < b->n_entries; i++)
-                if (b->entries[i].used && b->entries[i].line.threshold == threshold)
-                        return true;
-        for (size_t i = 0; i < n_retired; i++)
-                if (b->retired[i] == threshold)
-                        return true;
-        for (size_t i = 0; i < b->foreign.n; i++)
-                if (b->foreign.items[i].threshold == threshold)
-                        return true;
-        for (size_t i = 0; i < b->left.n; i++)
-                if (b->left.items[i].threshold == threshold)
-                        return true;
-        return false;
-}
-
-/* The lowest threshold from the budget on that nobody has had: 0 if there is none. */
-static uint64_t choose_threshold(const KernelBackend *b, uint64_t budget_ns) {
-        uint64_t unit = kernel_monitor_unit_ns(&b->monitor), first = (budget_ns + unit - 1) / unit;
-
-        for (uint64_t i = 0; i < KERNEL_THRESHOLD_ADD; i++)
-                if (!threshold_is_taken(b, first + i))
-                        return first + i;
-        return 0;
-}
-
-static void retire_threshold(KernelBackend *b, uint64_t threshold) {
-        b->retired[b->n_retired++ % KERNEL_RETIRED_MAX] = threshold;
-}
-
-/* The line of an entry, as the monitor will show it. Takes the old one's place. */
-static int entry_set_line(KernelEntry *entry, uint64_t start, uint64_t stop, uint64_t threshold) {
-        _cleanup_(kernel_lines_done) KernelLines lines = {};
-        _cleanup_free_ char *text = NULL;
-        char link[64], path[4096];
-        ssize_t n;
-        int r;
-
-        (void) snprintf(link, sizeof(link), "/proc/self/fd/%i", entry->fd);
-        n = readlink(link, path, sizeof(path) - 1);
-        if (n < 0)
-                return -errno;
-        path[n] = '\0';
-        if (asprintf(&text, "p %s:0x%" PRIx64 " 0x%" PRIx64 " threshold=%" PRIu64, path, start,
-                     stop, threshold) < 0)
-                return -ENOMEM;
-        r = kernel_lines_parse(text, &lines);
-        if (r < 0)
-                return r;
-        if (lines.n != 1 || !lines.items[0].path)
-                return -EINVAL;
-        free(entry->line.text);
-        free(entry->line.path);
-        entry->line = lines.items[0];
-        free(TAKE_PTR(lines.items));
-        lines.n = 0;
-        return 0;
-}
-
-/* A line of a daemon that died that is just this binding: taken over as it is. */
-static bool adopt_left(KernelBackend *b, KernelEntry *entry, uint64_t start, uint64_t stop) {
-        uint64_t unit = kernel_monitor_unit_ns(&b->monitor);
-
-        for (size_t i = 0; i < b->left.n; i++) {
-                KernelLine *line = &b->left.items[i];
-                uint64_t ns = line->threshold * unit;
-
-                if (line->start != start || line->stop != stop || ns < entry->budget_ns ||
-                    ns - entry->budget_ns > unit * KERNEL_THRESHOLD_ADD ||
-                    entry_set_line(entry, start, stop, line->threshold) < 0 ||
-                    !kernel_line_equal(&entry->line, line))
-                        continue;
-                free(line->text);
-                free(line->path);
-                *line = b->left.items[--b->left.n];
-                return true;
-        }
-        return false;
-}
-
-/* What was taken is to be there: what the monitor shows is the truth. */
-static int check_line(KernelBackend *b, KernelEntry *entry, char **ret_reason) {
-        _cleanup_(kernel_lines_done) KernelLines lines = {};
-        int r;
-
-        r = kernel_monitor_list(&b->monitor, &lines);
-        if (r < 0)
-                return r;
-        if (kernel_lines_find(&lines, &entry->line))
-                return 0;
-        (void) kernel_monitor_remove(&b->monitor, entry->fd, entry->line.start);
-        return sentence_error(-EIO, ret_reason,
-                              "The kernel's tlob monitor took the binding, but shows it otherwise "
-                              "than it was written: '%s' is missing",
-                              entry->line.text);
-}
-
-static int entry_write(KernelBackend *b, KernelEntry *entry, char **ret_reason) {
-        int r;
-
-        /* On disk before in the kernel. */
-        r = kernel_backend_save(b);
-        if (r < 0)
-                return r;
-        r = kernel_monitor_add(&b->monitor, entry->fd, entry->line.start, entry->line.stop,
-                               entry->line.threshold, ret_reason);
-        return r < 0 ? r : check_line(b, entry, ret_reason);
-}
-
-static int ensure_enabled(KernelBackend *b) {
-        bool enabled;
-        int r;
-
-        r = kernel_monitor_get_enabled(&b->monitor, &enabled);
-        return r < 0 || enabled ? r : kernel_backend_enable(b, true);
-}
-
-static int entry_attach(KernelBackend *b, KernelEntry *entry, const Binding *binding,
-                        const ElfFile *elf, char **ret_reason) {
-        uint64_t start = binding->start_site.offset, stop, threshold;
-        int r;
-
-        r = kernel_find_stop(binding, elf, &stop, ret_reason);
-        if (r < 0)
-                return r;
-        entry->fd = fcntl(elf_file_fd(elf), F_DUPFD_CLOEXEC, 3);
-        if (entry->fd < 0)
-                return -errno;
-
-        if (!adopt_left(b, entry, start, stop)) {
-                threshold = choose_threshold(b, entry->budget_ns);
-                if (threshold == 0)
-                        return sentence_error(-ENOSPC, ret_reason,
-                                              "Too many bindings of about the same budget for the "
-                                              "kernel's monitor");
-                r = entry_set_line(entry, start, stop, threshold);
-                if (r >= 0)
-                        r = entry_write(b, entry, ret_reason);
-        }
-        if (r >= 0)
-                r = kernel_repair_watch_file(b, entry);
-        return r < 0 ? r : ensure_enabled(b);
-}
-
 static int kernel_backend_add(Backend *backend, const Binding *binding, const ElfFile *elf,
                               uint32_t *ret_index, char **ret_reason) {
         KernelBackend *b = KERNEL(backend);
@@ -433,9 +276,10 @@ static int kernel_backend_add(Backend *backend, const Binding *binding, const El
         };
         r = free_and_strdup(&entry->unit, binding->unit);
         if (r >= 0)
-                r = entry->line.text ? entry_attach(b, entry, binding, elf, ret_reason) : -ENOMEM;
+                r = entry->line.text ? kernel_entry_attach(b, entry, binding, elf, ret_reason)
+                                     : -ENOMEM;
         if (r < 0) {
-                entry_done(b, entry);
+                kernel_entry_done(b, entry);
                 (void) kernel_backend_save(b);
                 return r;
         }
@@ -464,7 +308,7 @@ static int kernel_backend_remove(Backend *backend, uint32_t index, Statistics *r
                         "'%s' cannot be removed from the kernel's monitor, ignoring: %s",
                         entry->line.text, strerror(-r));
         entry->retired = true;
-        retire_threshold(b, entry->line.threshold);
+        kernel_retire_threshold(b, entry->line.threshold);
         (void) kernel_backend_save(b);
         if (ret_final)
                 entry_statistics(entry, ret_final);
@@ -487,58 +331,6 @@ static int kernel_backend_set_cgroup(Backend *backend, uint32_t index, uint64_t 
         return 0;
 }
 
-/* By the file that is open, if it is ours: its path may be another one's by now. */
-static int put_back_line(KernelBackend *b, const KernelLine *line) {
-        for (size_t i = 0; i < b->n_entries; i++) {
-                const KernelEntry *entry = &b->entries[i];
-
-                if (entry->used && !entry->retired && kernel_line_equal(&entry->line, line))
-                        return kernel_monitor_add(&b->monitor, entry->fd, line->start, line->stop,
-                                                  line->threshold, NULL);
-        }
-        return kernel_monitor_restore_line(&b->monitor, line);
-}
-
-/*
- * v5 and v6 never measure a task again that was in a window while its binding was taken away, unless the
- * monitor is reset as a whole. The others would rather not be switched while windows are hot.
- */
-static int reset_monitor(KernelBackend *b) {
-        _cleanup_(kernel_lines_done) KernelLines lines = {};
-        int r;
-
-        r = kernel_monitor_list(&b->monitor, &lines);
-        if (r >= 0)
-                r = kernel_backend_enable(b, false);
-        for (size_t i = 0; i < lines.n && r >= 0; i++)
-                r = put_back_line(b, &lines.items[i]);
-        if (r >= 0)
-                r = kernel_backend_enable(b, true);
-        return r;
-}
-
-static int entry_change(KernelBackend *b, KernelEntry *entry, uint64_t threshold) {
-        _cleanup_free_ char *reason = NULL;
-        int r;
-
-        r = kernel_monitor_remove(&b->monitor, entry->fd, entry->line.start);
-        if (r < 0 && r != -ENOENT)
-                return r;
-        retire_threshold(b, entry->line.threshold);
-        r = entry_set_line(entry, entry->line.start, entry->line.stop, threshold);
-        if (r >= 0)
-                r = entry_write(b, entry, &reason);
-        if (r >= 0 && b->monitor.dialect == DIALECT_V5)
-                r = reset_monitor(b);
-        if (r < 0) {
-                entry->given_up = true;
-                kernel_backend_notice(b, LOG_WARNING, (uint32_t) (entry - b->entries), "%s",
-                                      reason ?: "Its budget could not be changed in the kernel");
-                (void) eventfd_write(b->kick_fd, 1);
-        }
-        return r;
-}
-
 static int kernel_backend_set_budget(Backend *backend, uint32_t index,
                                      const uint64_t budget_ns[static TLOB_N_BUDGETS]) {
         KernelBackend *b = KERNEL(backend);
@@ -553,77 +345,15 @@ static int kernel_backend_set_budget(Backend *backend, uint32_t index,
         if (budget_ns[TLOB_BUDGET_TOTAL] == entry->budget_ns)
                 return 0;
 
-        threshold = choose_threshold(b, budget_ns[TLOB_BUDGET_TOTAL]);
+        threshold = kernel_choose_threshold(b, budget_ns[TLOB_BUDGET_TOTAL]);
         if (threshold == 0)
                 return -EOPNOTSUPP;
         entry->budget_ns = budget_ns[TLOB_BUDGET_TOTAL];
-        return entry_change(b, entry, threshold);
+        return kernel_entry_change(b, entry, threshold);
 }
 
 static int kernel_backend_get_fd(Backend *backend) {
         return KERNEL(backend)->epoll_fd;
-}
-
-static KernelEntry *find_entry(KernelBackend *b, uint64_t threshold) {
-        for (size_t i = 0; i < b->n_entries; i++)
-                if (b->entries[i].used && b->entries[i].line.threshold == threshold)
-                        return &b->entries[i];
-        return NULL;
-}
-
-static void report_event(KernelBackend *b, const KernelEvent *event, const KernelEntry *entry,
-                         const KernelTask *task, uint64_t elapsed_ns) {
-        Report report = {
-                .type = REPORT_VIOLATION,
-                .backend_index = (uint32_t) (entry - b->entries),
-                /* The other back end counts from 1. */
-                .id = UINT64_C(1) << 63 | event->time_ns << 8 | (b->sequence++ & 0xff),
-                .time_ns = event->time_ns,
-                .late_ns = STATISTIC_UNKNOWN,
-                .elapsed_ns = elapsed_ns,
-                .budget = TLOB_BUDGET_TOTAL,
-                .exceeded = 1U << TLOB_BUDGET_TOTAL,
-                .state = event->state,
-        };
-
-        memcpy(report.spent_ns, event->spent_ns, sizeof(report.spent_ns));
-        if (b->sees_tasks)
-                report.tid = (uint32_t) event->id;
-        if (task) {
-                report.pid = task->pid;
-                report.cgroup_id = task->cgroup_id;
-                memcpy(report.comm, task->comm, sizeof(report.comm));
-        }
-        b->handler(&report, b->userdata);
-}
-
-static void on_violation(const KernelEvent *event, void *userdata) {
-        KernelBackend *b = userdata;
-        const KernelTask *task = NULL;
-        uint64_t elapsed_ns = 0;
-        KernelEntry *entry;
-
-        entry = find_entry(b, event->threshold);
-        if (!entry) {
-                b->n_unowned++;
-                return;
-        }
-        for (size_t i = 0; i < TLOB_N_STATES; i++)
-                elapsed_ns += event->spent_ns[i];
-        if (elapsed_ns / kernel_monitor_unit_ns(&b->monitor) < event->threshold) {
-                b->n_false++;
-                return;
-        }
-        if (b->sees_tasks)
-                task = kernel_tasks_get(b->tasks, (uint32_t) event->id);
-        if (entry->unit &&
-            (!task || entry->cgroup_id == 0 ||
-             !kernel_tasks_is_in(b->tasks, task, entry->cgroup_id, entry->cgroup_level))) {
-                b->n_outside++;
-                return;
-        }
-        entry->violations++;
-        report_event(b, event, entry, task, elapsed_ns);
 }
 
 static int kernel_backend_dispatch(Backend *backend, BackendReportHandler handler, void *userdata) {
@@ -632,12 +362,12 @@ static int kernel_backend_dispatch(Backend *backend, BackendReportHandler handle
 
         b->handler = handler;
         b->userdata = userdata;
-        n = kernel_stream_read(b->stream, on_violation, b);
+        n = kernel_stream_read(b->stream, kernel_on_violation, b);
         r = kernel_repair_run(b);
 
         for (size_t i = 0; i < b->n_entries; i++)
                 if (b->entries[i].retired)
-                        entry_done(b, &b->entries[i]);
+                        kernel_entry_done(b, &b->entries[i]);
         return n < 0 ? n : r < 0 ? r : n;
 }
 

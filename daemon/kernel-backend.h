@@ -8,7 +8,7 @@
 #include "kernel-stream.h"
 #include "kernel-task.h"
 
-/* The insides of the kernel back end, which backend-kernel.c and kernel-repair.c share. */
+/* The insides of the kernel back end, which its files share. */
 
 #define KERNEL_SLOTS         64 /* of the monitor, for all bindings together */
 #define KERNEL_RETIRED_MAX   1024
@@ -90,6 +90,23 @@ const char *const *kernel_limitations(KernelBackend *b);
 
 /* Switches the monitor on or off. */
 int kernel_backend_enable(KernelBackend *b, bool enabled);
+
+/* The lowest threshold from the budget on that nobody has had: 0 if there is none. */
+uint64_t kernel_choose_threshold(const KernelBackend *b, uint64_t budget_ns);
+void kernel_retire_threshold(KernelBackend *b, uint64_t threshold);
+
+/* Sets the binding in the monitor; on failure *ret_reason is a sentence, or NULL. */
+int kernel_entry_attach(KernelBackend *b, KernelEntry *entry, const Binding *binding,
+                        const ElfFile *elf, char **ret_reason);
+
+/* Another threshold. When it cannot be set any more, the entry is given up. */
+int kernel_entry_change(KernelBackend *b, KernelEntry *entry, uint64_t threshold);
+
+/* The entry is free again. It touches the monitor no more. */
+void kernel_entry_done(KernelBackend *b, KernelEntry *entry);
+
+/* As a KernelEventHandler, during dispatch(): userdata is the KernelBackend. */
+void kernel_on_violation(const KernelEvent *event, void *userdata);
 
 /* Watches the monitor's files, so that what others do is seen at once. */
 int kernel_repair_start(KernelBackend *b);
