@@ -181,7 +181,9 @@ static int look_around(KernelBackend *b, char **ret_reason) {
                 r = kernel_monitor_get_enabled(&b->monitor, &b->state.enabled);
         if (r >= 0)
                 r = kernel_monitor_list(&b->monitor, &present);
-        return r < 0 ? r : take_over(b, &present);
+        if (r >= 0)
+                r = take_over(b, &present);
+        return r < 0 ? r : kernel_repair_note_foreign(b, &present);
 }
 
 static int poll_also(KernelBackend *b, int fd) {
@@ -211,8 +213,8 @@ static int kernel_backend_set_up(KernelBackend *b, const BackendConfig *config, 
 
         r = look_around(b, ret_reason);
         if (r >= 0)
-                r = kernel_stream_new(&b->tracing, config->ring_buffer_size, &b->stream, &stale,
-                                      ret_reason);
+                r = kernel_stream_new(&b->tracing, kernel_monitor_has_names(&b->monitor),
+                                      config->ring_buffer_size, &b->stream, &stale, ret_reason);
         if (r >= 0)
                 r = kernel_repair_start(b);
         if (r >= 0)
@@ -300,7 +302,7 @@ static int kernel_backend_remove(Backend *backend, uint32_t index, Statistics *r
         int r;
 
         kernel_repair_unwatch_file(b, entry);
-        r = kernel_monitor_remove(&b->monitor, entry->fd, entry->line.start);
+        r = kernel_monitor_remove(&b->monitor, entry->fd, &entry->line);
         /* -ENOENT: someone was quicker. */
         if (r < 0 && r != -ENOENT)
                 kernel_backend_notice(
@@ -363,6 +365,8 @@ static int kernel_backend_dispatch(Backend *backend, BackendReportHandler handle
         b->handler = handler;
         b->userdata = userdata;
         n = kernel_stream_read(b->stream, kernel_on_violation, b);
+        if (kernel_stream_is_pending(b->stream))
+                (void) eventfd_write(b->kick_fd, 1);
         r = kernel_repair_run(b);
 
         for (size_t i = 0; i < b->n_entries; i++)

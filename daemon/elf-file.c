@@ -279,6 +279,17 @@ int elf_file_run_path(ElfFile *elf, char **ret) {
         return *ret ? 1 : -ENOMEM;
 }
 
+bool elf_file_is_program(ElfFile *elf) {
+        GElf_Ehdr header;
+        Elf_Data *strings;
+        uint64_t flags;
+
+        if (!gelf_getehdr(elf->elf, &header))
+                return false;
+        return header.e_type == ET_EXEC ||
+               (find_dynamic(elf->elf, DT_FLAGS_1, &flags, &strings) && (flags & DF_1_PIE));
+}
+
 /* A segment that is loaded as code, and is in the file as it claims to be. */
 static bool segment_is_code(const ElfFile *elf, const GElf_Phdr *phdr) {
         return phdr->p_type == PT_LOAD && (phdr->p_flags & PF_X) && phdr->p_offset <= elf->size &&

@@ -47,6 +47,12 @@ const char *elf_file_build_id(const ElfFile *elf);
 int elf_file_run_path(ElfFile *elf, char **ret);
 
 /*
+ * True if it is a program that nothing else can be loaded into, or be loaded into another: one by its type,
+ * or by a flag that linkers set since 2015. False for libraries, also for those that can be run.
+ */
+bool elf_file_is_program(ElfFile *elf);
+
+/*
  * Resolves a probe site as written in the configuration: "symbol", "symbol+0x1c" or "0x12a0" (a file
  * offset). A symbol is looked for in .symtab, then in .dynsym, without its version. Fails with a
  * negative errno and a sentence in *ret_error:

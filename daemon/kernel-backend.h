@@ -3,6 +3,7 @@
 #define KERNEL_BACKEND_H
 
 #include "backend.h"
+#include "kernel-file.h"
 #include "kernel-monitor.h"
 #include "kernel-state.h"
 #include "kernel-stream.h"
@@ -23,6 +24,8 @@ typedef struct KernelEntry {
         int fd;          /* of the file, so that it can be removed whatever becomes of the path */
         int file_watch;  /* of inotify; -1: none */
         KernelLine line; /* as the monitor shows it; text is owned, path too */
+        KernelFile file;
+        uint64_t since_ns; /* when it was written: no window of it is older */
         uint64_t budget_ns;
         char *unit;         /* that it is confined to, NULL: none */
         uint64_t cgroup_id; /* of the unit; 0: it does not run */
@@ -61,9 +64,10 @@ typedef struct KernelBackend {
         bool off;               /* rv/monitoring_on, as last seen */
 
         uint64_t n_repairs;
-        uint64_t n_outside; /* violations of tasks that are not in the binding's unit */
-        uint64_t n_unowned; /* of thresholds that are nobody's */
-        uint64_t n_false;   /* whose breakdown is below the threshold */
+        uint64_t n_outside;   /* violations of tasks that are not in the binding's unit */
+        uint64_t n_unowned;   /* of thresholds that are nobody's */
+        uint64_t n_ambiguous; /* that nobody can tell whose they are */
+        uint64_t n_false;     /* whose breakdown is below the threshold */
         char *limitations[KERNEL_LIMITS_MAX + 1];
 
         /* During dispatch() */
@@ -105,8 +109,17 @@ int kernel_entry_change(KernelBackend *b, KernelEntry *entry, uint64_t threshold
 /* The entry is free again. It touches the monitor no more. */
 void kernel_entry_done(KernelBackend *b, KernelEntry *entry);
 
+/*
+ * Where events name no binding: can this one be told from all that are in the monitor, by the program of
+ * the task? 0, or -EOPNOTSUPP and a sentence.
+ */
+int kernel_check_owner(const KernelBackend *b, const KernelEntry *entry, char **ret_reason);
+
 /* As a KernelEventHandler, during dispatch(): userdata is the KernelBackend. */
 void kernel_on_violation(const KernelEvent *event, void *userdata);
+
+/* Remembers which of the monitor's lines are somebody else's. */
+int kernel_repair_note_foreign(KernelBackend *b, const KernelLines *lines);
 
 /* Watches the monitor's files, so that what others do is seen at once. */
 int kernel_repair_start(KernelBackend *b);

@@ -18,6 +18,8 @@ const char *const dialect_probes[DIALECT_N_PROBES] = {
         [PROBE_PLAIN] = "p /proc/self/tlobd-none:0x10 0x20 threshold=5000",
         [PROBE_NAMED] = "p:tlobd /proc/self/tlobd-none:0x10 0x20 threshold=5000",
         [PROBE_FIRST] = "5000:0x10:0x20:/proc/self/tlobd-none",
+        [PROBE_NAMED_SHORT] = "p:tlobd /proc/self/tlobd-none:0x10 0x20 threshold=999",
+        [PROBE_NAMED_REMOVE] = "-:tlobd_none",
 };
 
 /* What each version answers. PROBE_NAMED is refused by all that know no names. */
@@ -25,16 +27,16 @@ static const struct {
         KernelDialect dialect;
         int errors[DIALECT_N_PROBES];
 } answers[] = {
-        { DIALECT_V1, { EINVAL, EINVAL, EINVAL, ENOENT } },
-        { DIALECT_V2, { ENOENT, ENOENT, EINVAL, EINVAL } },
-        { DIALECT_V3, { ERANGE, ENOENT, EINVAL, EINVAL } },
+        { DIALECT_V1, { EINVAL, EINVAL, EINVAL, ENOENT, EINVAL, EINVAL } },
+        { DIALECT_V2, { ENOENT, ENOENT, EINVAL, EINVAL, EINVAL, EINVAL } },
+        { DIALECT_V3, { ERANGE, ENOENT, EINVAL, EINVAL, EINVAL, EINVAL } },
 };
 
 static KernelDialect judge_answers(const DialectEvidence *e) {
         for (size_t i = 0; i < ELEMENTSOF(answers); i++)
                 if (memcmp(e->probe_errors, answers[i].errors, sizeof(answers[i].errors)) == 0)
                         return answers[i].dialect;
-        /* No version with names was seen: that it takes them is all that is known of its answers. */
+        /* No version with names was seen: that it takes them is what it is known by. */
         return e->probe_errors[PROBE_NAMED] == ENOENT ? DIALECT_NAMED : DIALECT_UNKNOWN;
 }
 
@@ -48,6 +50,28 @@ static KernelDialect judge_events(const DialectEvidence *e) {
         if (e->detail_in_us == e->detail_in_ns)
                 return DIALECT_UNKNOWN;
         return e->detail_in_us ? DIALECT_V2 : DIALECT_V3;
+}
+
+/*
+ * What is published of the version with names leaves open how it is to be driven. It can be asked: the unit of
+ * threshold= shows by the least that it takes, a microsecond as in v3, and how a binding is removed by
+ * the answer to removing one that is not there. How it shows its bindings is seen with the first one.
+ */
+static int judge_named(const DialectEvidence *e, char **ret_reason) {
+        const char *why = NULL;
+
+        if (e->probe_errors[PROBE_NAMED_SHORT] != ERANGE)
+                why = "it takes a threshold= of 999, so this may not be in nanoseconds";
+        else if (e->probe_errors[PROBE_NAMED_REMOVE] != ENOENT)
+                why = "it does not take '-:NAME', so a binding could not be removed";
+        else if (!e->has_change_event)
+                why = "it has neither of the events that tell the time in each state";
+        if (!why)
+                return 0;
+        return sentence_error(-EOPNOTSUPP, ret_reason,
+                              "The kernel's tlob monitor is not used: it is a version with names, "
+                              "and %s",
+                              why);
 }
 
 int dialect_judge(const DialectEvidence *e, KernelDialect *ret, char **ret_reason) {
@@ -76,12 +100,7 @@ int dialect_judge(const DialectEvidence *e, KernelDialect *ret, char **ret_reaso
                 return sentence_error(-EOPNOTSUPP, ret_reason,
                                       "The kernel's tlob monitor is not used: it is its first "
                                       "version, which reports violations of dead tasks");
-        if (*ret == DIALECT_NAMED)
-                return sentence_error(
-                        -EOPNOTSUPP, ret_reason,
-                        "The kernel's tlob monitor is not used: it is a version whose "
-                        "events tell neither the binding nor the time in each state");
-        return 0;
+        return *ret == DIALECT_NAMED ? judge_named(e, ret_reason) : 0;
 }
 
 const char *dialect_to_string(KernelDialect dialect) {
@@ -102,12 +121,19 @@ const char *dialect_to_string(KernelDialect dialect) {
         "times and ends are not known",                                                            \
                 "In the kernel's monitor, a task has one window at a time: starts inside it are "  \
                 "not measured",                                                                    \
-                "In the kernel's monitor, a window ends unmeasured when its task is woken before " \
-                "it sleeps"
+                "In the kernel's monitor, nothing tells how a window over its budget ended"
+
+#define WAKEUP_LIMITATION                                                                          \
+        "In the kernel's monitor, a window ends unmeasured when its task is woken before it sleeps"
+
+#define PARKING_LIMITATION                                                                         \
+        "In the kernel's monitor, 64 threads can be measured as long as they live; more are not, " \
+        "and nobody knows how many"
 
 const char *const *dialect_limitations(KernelDialect dialect) {
         static const char *const shared_stop[] = {
                 COMMON_LIMITATIONS,
+                WAKEUP_LIMITATION,
                 "In the kernel's monitor, the stop of any binding ends the window of its task",
                 "In the kernel's monitor, a task that was over its budget is not measured again until "
                 "it reaches a stop",
@@ -117,10 +143,24 @@ const char *const *dialect_limitations(KernelDialect dialect) {
         };
         static const char *const parking[] = {
                 COMMON_LIMITATIONS,
-                "In the kernel's monitor, 64 threads can be measured as long as they live; more are "
-                "not, and nobody knows how many",
+                WAKEUP_LIMITATION,
+                PARKING_LIMITATION,
+                NULL,
+        };
+        static const char *const named[] = {
+                COMMON_LIMITATIONS,
+                PARKING_LIMITATION,
+                "In the kernel's monitor, events name no binding: it gets one for each program, or a "
+                "single one for a library",
                 NULL,
         };
 
-        return dialect == DIALECT_V5 ? parking : shared_stop;
+        switch (dialect) {
+        case DIALECT_V5:
+                return parking;
+        case DIALECT_NAMED:
+                return named;
+        default:
+                return shared_stop;
+        }
 }

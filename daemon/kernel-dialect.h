@@ -19,10 +19,12 @@ typedef enum KernelDialect {
 
 /* Lines that no dialect takes, because their file cannot exist: what comes back tells which it is. */
 typedef enum DialectProbe {
-        PROBE_SHORT, /* p P:0x10 0x20 threshold=999 */
-        PROBE_PLAIN, /* p P:0x10 0x20 threshold=5000 */
-        PROBE_NAMED, /* p:tlobd P:0x10 0x20 threshold=5000 */
-        PROBE_FIRST, /* 5000:0x10:0x20:P */
+        PROBE_SHORT,        /* p P:0x10 0x20 threshold=999 */
+        PROBE_PLAIN,        /* p P:0x10 0x20 threshold=5000 */
+        PROBE_NAMED,        /* p:tlobd P:0x10 0x20 threshold=5000 */
+        PROBE_FIRST,        /* 5000:0x10:0x20:P */
+        PROBE_NAMED_SHORT,  /* p:tlobd P:0x10 0x20 threshold=999 */
+        PROBE_NAMED_REMOVE, /* -:tlobd_none */
         DIALECT_N_PROBES,
 } DialectProbe;
 
@@ -34,6 +36,7 @@ typedef struct DialectEvidence {
         bool has_budget_event;              /* events/rv/tlob_budget_exceeded */
         bool has_error_event;               /* events/rv/error_env_tlob */
         bool has_detail_event;              /* events/rv/detail_env_tlob */
+        bool has_change_event;              /* events/rv/event_tlob */
         bool detail_in_us;                  /* with a field threshold_us */
         bool detail_in_ns;                  /* with a field threshold_ns */
         bool has_parking;                   /* the kernel has functions that came with v5 */

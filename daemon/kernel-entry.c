@@ -17,11 +17,12 @@
 #include "kernel-backend.h"
 #include "sentence.h"
 
+#define NAME_SIZE 32
+
 void kernel_entry_done(KernelBackend *b, KernelEntry *entry) {
         kernel_repair_unwatch_file(b, entry);
         safe_close(entry->fd);
-        free(entry->line.text);
-        free(entry->line.path);
+        kernel_line_done(&entry->line);
         free(entry->unit);
         *entry = (KernelEntry){ .fd = -EBADF, .file_watch = -1 };
 }
@@ -47,6 +48,9 @@ static bool threshold_is_taken(const KernelBackend *b, uint64_t threshold) {
 uint64_t kernel_choose_threshold(const KernelBackend *b, uint64_t budget_ns) {
         uint64_t unit = kernel_monitor_unit_ns(&b->monitor), first = (budget_ns + unit - 1) / unit;
 
+        /* The start is told a moment after its clock has begun: by then, the budget has to be over, too. */
+        if (kernel_monitor_has_names(&b->monitor))
+                return budget_ns + KERNEL_THRESHOLD_ADD;
         for (uint64_t i = 0; i < KERNEL_THRESHOLD_ADD; i++)
                 if (!threshold_is_taken(b, first + i))
                         return first + i;
@@ -57,8 +61,31 @@ void kernel_retire_threshold(KernelBackend *b, uint64_t threshold) {
         b->retired[b->n_retired++ % KERNEL_RETIRED_MAX] = threshold;
 }
 
+static bool has_name(const KernelLines *lines, const char *name) {
+        for (size_t i = 0; i < lines->n; i++)
+                if (streq_empty(lines->items[i].name, name))
+                        return true;
+        return false;
+}
+
+/* One that nobody has, if this monitor wants one; else NULL. */
+static const char *choose_name(const KernelBackend *b, char ret[static NAME_SIZE]) {
+        bool taken = true;
+
+        if (!kernel_monitor_has_names(&b->monitor))
+                return NULL;
+        for (unsigned i = 0; taken; i++) {
+                (void) snprintf(ret, NAME_SIZE, "tlobd_%u", i);
+                taken = has_name(&b->foreign, ret) || has_name(&b->left, ret);
+                for (size_t j = 0; j < b->n_entries && !taken; j++)
+                        taken = b->entries[j].used && streq_empty(b->entries[j].line.name, ret);
+        }
+        return ret;
+}
+
 /* The line of an entry, as the monitor will show it. Takes the old one's place. */
-static int entry_set_line(KernelEntry *entry, uint64_t start, uint64_t stop, uint64_t threshold) {
+static int entry_set_line(KernelEntry *entry, const char *name, uint64_t start, uint64_t stop,
+                          uint64_t threshold) {
         _cleanup_(kernel_lines_done) KernelLines lines = {};
         _cleanup_free_ char *text = NULL;
         char link[64], path[4096];
@@ -70,16 +97,15 @@ static int entry_set_line(KernelEntry *entry, uint64_t start, uint64_t stop, uin
         if (n < 0)
                 return -errno;
         path[n] = '\0';
-        if (asprintf(&text, "p %s:0x%" PRIx64 " 0x%" PRIx64 " threshold=%" PRIu64, path, start,
-                     stop, threshold) < 0)
+        if (asprintf(&text, "p%s%s %s:0x%" PRIx64 " 0x%" PRIx64 " threshold=%" PRIu64,
+                     name ? ":" : "", name ?: "", path, start, stop, threshold) < 0)
                 return -ENOMEM;
         r = kernel_lines_parse(text, &lines);
         if (r < 0)
                 return r;
         if (lines.n != 1 || !lines.items[0].path)
                 return -EINVAL;
-        free(entry->line.text);
-        free(entry->line.path);
+        kernel_line_done(&entry->line);
         entry->line = lines.items[0];
         free(TAKE_PTR(lines.items));
         lines.n = 0;
@@ -96,11 +122,10 @@ static bool adopt_left(KernelBackend *b, KernelEntry *entry, uint64_t start, uin
 
                 if (line->start != start || line->stop != stop || ns < entry->budget_ns ||
                     ns - entry->budget_ns > unit * KERNEL_THRESHOLD_ADD ||
-                    entry_set_line(entry, start, stop, line->threshold) < 0 ||
+                    entry_set_line(entry, line->name, start, stop, line->threshold) < 0 ||
                     !kernel_line_equal(&entry->line, line))
                         continue;
-                free(line->text);
-                free(line->path);
+                kernel_line_done(line);
                 *line = b->left.items[--b->left.n];
                 return true;
         }
@@ -117,7 +142,7 @@ static int check_line(KernelBackend *b, KernelEntry *entry, char **ret_reason) {
                 return r;
         if (kernel_lines_find(&lines, &entry->line))
                 return 0;
-        (void) kernel_monitor_remove(&b->monitor, entry->fd, entry->line.start);
+        (void) kernel_monitor_remove(&b->monitor, entry->fd, &entry->line);
         return sentence_error(-EIO, ret_reason,
                               "The kernel's tlob monitor took the binding, but shows it otherwise "
                               "than it was written: '%s' is missing",
@@ -131,8 +156,8 @@ static int entry_write(KernelBackend *b, KernelEntry *entry, char **ret_reason) 
         r = kernel_backend_save(b);
         if (r < 0)
                 return r;
-        r = kernel_monitor_add(&b->monitor, entry->fd, entry->line.start, entry->line.stop,
-                               entry->line.threshold, ret_reason);
+        entry->since_ns = kernel_now_ns();
+        r = kernel_monitor_add(&b->monitor, entry->fd, &entry->line, ret_reason);
         return r < 0 ? r : check_line(b, entry, ret_reason);
 }
 
@@ -144,9 +169,21 @@ static int ensure_enabled(KernelBackend *b) {
         return r < 0 || enabled ? r : kernel_backend_enable(b, true);
 }
 
+/* Names and programs of others count here: they are looked at as they are now. */
+static int check_others(KernelBackend *b, const KernelEntry *entry, char **ret_reason) {
+        _cleanup_(kernel_lines_done) KernelLines lines = {};
+        int r;
+
+        r = kernel_monitor_list(&b->monitor, &lines);
+        if (r >= 0)
+                r = kernel_repair_note_foreign(b, &lines);
+        return r < 0 ? r : kernel_check_owner(b, entry, ret_reason);
+}
+
 int kernel_entry_attach(KernelBackend *b, KernelEntry *entry, const Binding *binding,
                         const ElfFile *elf, char **ret_reason) {
         uint64_t start = binding->start_site.offset, stop, threshold;
+        char name[NAME_SIZE];
         int r;
 
         r = kernel_find_stop(binding, elf, &stop, ret_reason);
@@ -155,6 +192,11 @@ int kernel_entry_attach(KernelBackend *b, KernelEntry *entry, const Binding *bin
         entry->fd = fcntl(elf_file_fd(elf), F_DUPFD_CLOEXEC, 3);
         if (entry->fd < 0)
                 return -errno;
+        r = kernel_file_from_elf((ElfFile *) elf, &entry->file);
+        if (r >= 0 && kernel_monitor_has_names(&b->monitor))
+                r = check_others(b, entry, ret_reason);
+        if (r < 0)
+                return r;
 
         if (!adopt_left(b, entry, start, stop)) {
                 threshold = kernel_choose_threshold(b, entry->budget_ns);
@@ -162,7 +204,7 @@ int kernel_entry_attach(KernelBackend *b, KernelEntry *entry, const Binding *bin
                         return sentence_error(-ENOSPC, ret_reason,
                                               "Too many bindings of about the same budget for the "
                                               "kernel's monitor");
-                r = entry_set_line(entry, start, stop, threshold);
+                r = entry_set_line(entry, choose_name(b, name), start, stop, threshold);
                 if (r >= 0)
                         r = entry_write(b, entry, ret_reason);
         }
@@ -177,14 +219,13 @@ static int put_back_line(KernelBackend *b, const KernelLine *line) {
                 const KernelEntry *entry = &b->entries[i];
 
                 if (entry->used && !entry->retired && kernel_line_equal(&entry->line, line))
-                        return kernel_monitor_add(&b->monitor, entry->fd, line->start, line->stop,
-                                                  line->threshold, NULL);
+                        return kernel_monitor_add(&b->monitor, entry->fd, line, NULL);
         }
         return kernel_monitor_restore_line(&b->monitor, line);
 }
 
 /*
- * v5 and v6 never measure a task again that was in a window while its binding was taken away, unless the
+ * v5 and later never measure a task again that was in a window while its binding was taken away, unless the
  * monitor is reset as a whole. The others would rather not be switched while windows are hot.
  */
 static int reset_monitor(KernelBackend *b) {
@@ -205,14 +246,14 @@ int kernel_entry_change(KernelBackend *b, KernelEntry *entry, uint64_t threshold
         _cleanup_free_ char *reason = NULL;
         int r;
 
-        r = kernel_monitor_remove(&b->monitor, entry->fd, entry->line.start);
+        r = kernel_monitor_remove(&b->monitor, entry->fd, &entry->line);
         if (r < 0 && r != -ENOENT)
                 return r;
         kernel_retire_threshold(b, entry->line.threshold);
-        r = entry_set_line(entry, entry->line.start, entry->line.stop, threshold);
+        r = entry_set_line(entry, entry->line.name, entry->line.start, entry->line.stop, threshold);
         if (r >= 0)
                 r = entry_write(b, entry, &reason);
-        if (r >= 0 && b->monitor.dialect == DIALECT_V5)
+        if (r >= 0 && (b->monitor.dialect == DIALECT_V5 || kernel_monitor_has_names(&b->monitor)))
                 r = reset_monitor(b);
         if (r < 0) {
                 entry->given_up = true;

@@ -36,9 +36,11 @@ static void limit_by_counters(KernelBackend *b, size_t *n) {
         limit_by_counter(b, n, counters.aborted, "windows aborted by an unexpected wakeup");
         limit_by_counter(b, n, counters.unpaired, "errors without a breakdown, which may be false");
         limit_by_counter(b, n, counters.lone, "breakdowns of windows that were reset");
+        limit_by_counter(b, n, counters.cut, "windows in which events were lost");
         limit_by_counter(b, n, counters.damaged, "damaged pages of the trace buffer");
         limit_by_counter(b, n, b->n_outside, "violations of tasks outside their binding's unit");
         limit_by_counter(b, n, b->n_unowned, "violations of bindings that are gone, or of others");
+        limit_by_counter(b, n, b->n_ambiguous, "violations that may be of several bindings");
         limit_by_counter(b, n, b->n_false, "violations whose times are below their threshold");
         limit_by_counter(b, n, b->n_repairs, "repairs of what others had switched off or removed");
 }

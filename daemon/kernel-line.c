@@ -4,6 +4,7 @@
  * Reads what the kernel's tlob monitor says of its bindings:
  *
  *     p /usr/bin/myapp:0x12a0 0x12f0 threshold=5000000
+ *     p:tlobd_1 /usr/bin/myapp:0x12a0 0x12f0 threshold=5000000
  *
  * This module owns the text and nothing else. A line that it does not understand is kept as it is:
  * it is somebody else's. Paths have no blanks, because the monitor takes none that have; they may
@@ -49,13 +50,28 @@ static bool parse_numbers(const char *s, KernelLine *line) {
         return parse_number(&s, 10, '\0', &line->threshold);
 }
 
+/* "p" or "p:NAME", so many bytes of it. Returns 1, 0 if it is neither, or -ENOMEM. */
+static int parse_name(KernelLine *line, size_t length) {
+        if (length == 1 && line->text[0] == 'p')
+                return 1;
+        if (length < 3 || strncmp(line->text, "p:", 2) != 0)
+                return 0;
+        line->name = strndup(line->text + 2, length - 2);
+        return line->name ? 1 : -ENOMEM;
+}
+
 /* Fills in what line->text says; path stays NULL if it makes no sense. Returns 0 or -ENOMEM. */
 static int line_parse(KernelLine *line) {
-        const char *place = line->text + 2, *colon;
+        const char *place = line->text + strcspn(line->text, " "), *colon;
         size_t length;
+        int r;
 
-        if (strncmp(line->text, "p /", 3) != 0)
+        if (strncmp(place, " /", 2) != 0)
                 return 0;
+        r = parse_name(line, (size_t) (place - line->text));
+        if (r <= 0)
+                return r;
+        place++;
         length = strcspn(place, " ");
         colon = memrchr(place, ':', length);
         if (!colon || !parse_numbers(colon + 1, line))
@@ -97,18 +113,23 @@ int kernel_lines_parse(const char *text, KernelLines *ret) {
         return 0;
 }
 
+void kernel_line_done(KernelLine *line) {
+        free(line->text);
+        free(line->path);
+        free(line->name);
+        *line = (KernelLine){};
+}
+
 void kernel_lines_done(KernelLines *lines) {
-        for (size_t i = 0; i < lines->n; i++) {
-                free(lines->items[i].text);
-                free(lines->items[i].path);
-        }
+        for (size_t i = 0; i < lines->n; i++)
+                kernel_line_done(&lines->items[i]);
         free(lines->items);
         *lines = (KernelLines){};
 }
 
 bool kernel_line_equal(const KernelLine *a, const KernelLine *b) {
-        return a->path && b->path && streq(a->path, b->path) && a->start == b->start &&
-               a->stop == b->stop && a->threshold == b->threshold;
+        return a->path && b->path && streq(a->path, b->path) && streq_empty(a->name, b->name) &&
+               a->start == b->start && a->stop == b->stop && a->threshold == b->threshold;
 }
 
 const KernelLine *kernel_lines_find(const KernelLines *lines, const KernelLine *line) {

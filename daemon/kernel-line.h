@@ -13,6 +13,7 @@
 typedef struct KernelLine {
         char *text; /* as it stands there */
         char *path; /* NULL: a line that we do not understand; the rest is unused then */
+        char *name; /* NULL: it has none */
         uint64_t start;
         uint64_t stop;
         uint64_t threshold; /* in the unit of the dialect */
@@ -30,7 +31,10 @@ int kernel_lines_parse(const char *text, KernelLines *ret);
 int kernel_lines_add(KernelLines *lines, const char *text, size_t length);
 void kernel_lines_done(KernelLines *lines);
 
-/* True if both are the same binding: file, places and threshold. */
+/* Of a line of its own; one that is taken out of lines is its taker's. */
+void kernel_line_done(KernelLine *line);
+
+/* True if both are the same binding: name, file, places and threshold. */
 bool kernel_line_equal(const KernelLine *a, const KernelLine *b);
 
 /* The line in lines that is the same binding; NULL if there is none. Owned by lines. */

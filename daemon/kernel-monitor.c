@@ -80,6 +80,7 @@ int kernel_monitor_init(KernelMonitor *monitor, KernelTracing *tracing, char **r
                 .has_monitor = kernel_tracing_has_line(tracing, "rv/available_monitors", "tlob"),
                 .has_budget_event = kernel_tracing_has(tracing, "events/rv/tlob_budget_exceeded"),
                 .has_error_event = kernel_tracing_has(tracing, "events/rv/error_env_tlob"),
+                .has_change_event = kernel_tracing_has(tracing, "events/rv/event_tlob"),
         };
         int r;
 
@@ -130,14 +131,18 @@ uint64_t kernel_monitor_unit_ns(const KernelMonitor *monitor) {
         return monitor->dialect == DIALECT_V2 ? 1000 : 1;
 }
 
-static int refused(int error, int fd, uint64_t start, char **ret_reason) {
+bool kernel_monitor_has_names(const KernelMonitor *monitor) {
+        return monitor->dialect == DIALECT_NAMED;
+}
+
+static int refused(int error, uint64_t start, char **ret_reason) {
         const char *why;
 
         switch (-error) {
         case EEXIST:
                 return sentence_error(error, ret_reason,
                                       "Someone else has a binding in the kernel's monitor that "
-                                      "starts at 0x%" PRIx64 " of this file",
+                                      "is in the way of one at 0x%" PRIx64 " of this file",
                                       start);
         case ENAMETOOLONG:
                 why = "the path of the file is longer than 255 bytes";
@@ -158,23 +163,33 @@ static int refused(int error, int fd, uint64_t start, char **ret_reason) {
                               "The kernel's tlob monitor refused the binding: %s", why);
 }
 
-int kernel_monitor_add(const KernelMonitor *monitor, int fd, uint64_t start, uint64_t stop,
-                       uint64_t threshold, char **ret_reason) {
-        char line[LINE_MAX_SIZE];
+int kernel_monitor_add(const KernelMonitor *monitor, int fd, const KernelLine *line,
+                       char **ret_reason) {
+        char text[LINE_MAX_SIZE];
         int r;
 
-        (void) snprintf(line, sizeof(line),
-                        "p /proc/self/fd/%i:0x%" PRIx64 " 0x%" PRIx64 " threshold=%" PRIu64, fd,
-                        start, stop, threshold);
-        r = write_line(monitor, line);
-        return r < 0 ? refused(r, fd, start, ret_reason) : 0;
+        (void) snprintf(text, sizeof(text),
+                        "p%s%s /proc/self/fd/%i:0x%" PRIx64 " 0x%" PRIx64 " threshold=%" PRIu64,
+                        line->name ? ":" : "", line->name ?: "", fd, line->start, line->stop,
+                        line->threshold);
+        r = write_line(monitor, text);
+        return r < 0 ? refused(r, line->start, ret_reason) : 0;
 }
 
-int kernel_monitor_remove(const KernelMonitor *monitor, int fd, uint64_t start) {
-        char line[LINE_MAX_SIZE];
+static int remove_name(const KernelMonitor *monitor, const char *name) {
+        char text[LINE_MAX_SIZE];
 
-        (void) snprintf(line, sizeof(line), "-/proc/self/fd/%i:0x%" PRIx64, fd, start);
-        return write_line(monitor, line);
+        (void) snprintf(text, sizeof(text), "-:%s", name);
+        return write_line(monitor, text);
+}
+
+int kernel_monitor_remove(const KernelMonitor *monitor, int fd, const KernelLine *line) {
+        char text[LINE_MAX_SIZE];
+
+        if (line->name)
+                return remove_name(monitor, line->name);
+        (void) snprintf(text, sizeof(text), "-/proc/self/fd/%i:0x%" PRIx64, fd, line->start);
+        return write_line(monitor, text);
 }
 
 int kernel_monitor_restore_line(const KernelMonitor *monitor, const KernelLine *line) {
@@ -186,6 +201,8 @@ int kernel_monitor_remove_line(const KernelMonitor *monitor, const KernelLine *l
 
         if (!line->path)
                 return -EINVAL;
+        if (line->name)
+                return remove_name(monitor, line->name);
         (void) snprintf(text, sizeof(text), "-%s:0x%" PRIx64, line->path, line->start);
         return write_line(monitor, text);
 }

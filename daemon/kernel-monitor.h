@@ -35,15 +35,18 @@ int kernel_monitor_list(const KernelMonitor *monitor, KernelLines *ret);
 #define KERNEL_THRESHOLD_MAX_NS UINT64_C(3600000000000)
 uint64_t kernel_monitor_unit_ns(const KernelMonitor *monitor);
 
+/* Do its bindings have names, and its events nothing that tells the binding and the time in each state? */
+bool kernel_monitor_has_names(const KernelMonitor *monitor);
+
 /*
- * Adds a binding on the file that fd has open, whatever has become of its path. threshold is in the
- * unit of the dialect. On failure a sentence says why.
+ * Adds a binding on the file that fd has open, whatever has become of the path in its line. On failure a
+ * sentence says why.
  */
-int kernel_monitor_add(const KernelMonitor *monitor, int fd, uint64_t start, uint64_t stop,
-                       uint64_t threshold, char **ret_reason);
+int kernel_monitor_add(const KernelMonitor *monitor, int fd, const KernelLine *line,
+                       char **ret_reason);
 
 /* Takes it away again; also when the file was replaced meanwhile. -ENOENT: it is not there. */
-int kernel_monitor_remove(const KernelMonitor *monitor, int fd, uint64_t start);
+int kernel_monitor_remove(const KernelMonitor *monitor, int fd, const KernelLine *line);
 
 /* For lines whose file is not open here: put back, or taken away by path. */
 int kernel_monitor_restore_line(const KernelMonitor *monitor, const KernelLine *line);

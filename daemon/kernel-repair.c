@@ -16,7 +16,6 @@
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <syslog.h>
-#include <time.h>
 
 #include "kernel-backend.h"
 #include "sentence.h"
@@ -133,16 +132,9 @@ static bool read_watches(KernelBackend *b) {
         return written;
 }
 
-static uint64_t now_ns(void) {
-        struct timespec now;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec;
-}
-
 /* Counts a repair. False when there were too many of late. */
 static bool may_repair(KernelBackend *b) {
-        uint64_t now = now_ns();
+        uint64_t now = kernel_now_ns();
 
         if (b->n_repairs_now == 0 || now - b->repair_begin_ns >= REPAIRS_INTERVAL_NS) {
                 b->repair_begin_ns = now;
@@ -161,7 +153,7 @@ static const KernelEntry *entry_of(const KernelBackend *b, const KernelLine *lin
         return NULL;
 }
 
-static int note_foreign(KernelBackend *b, const KernelLines *lines) {
+int kernel_repair_note_foreign(KernelBackend *b, const KernelLines *lines) {
         kernel_lines_done(&b->foreign);
         for (size_t i = 0; i < lines->n; i++) {
                 const KernelLine *line = &lines->items[i];
@@ -193,8 +185,7 @@ static void put_back(KernelBackend *b, const KernelLines *lines) {
                 if (!entry->used || entry->retired || entry->given_up ||
                     kernel_lines_find(lines, &entry->line))
                         continue;
-                if (kernel_monitor_add(&b->monitor, entry->fd, entry->line.start, entry->line.stop,
-                                       entry->line.threshold, &reason) < 0)
+                if (kernel_monitor_add(&b->monitor, entry->fd, &entry->line, &reason) < 0)
                         give_up(b, entry, reason ?: "It was removed from the kernel's monitor");
         }
 }
@@ -265,7 +256,7 @@ static int compare(KernelBackend *b) {
                 if (r < 0)
                         return r;
         }
-        return note_foreign(b, &lines);
+        return kernel_repair_note_foreign(b, &lines);
 }
 
 /* What a daemon that died had set, and the configuration of today does not ask for. */

@@ -7,11 +7,86 @@
 
 #include "kernel-backend.h"
 
+#include "sentence.h"
+
 static KernelEntry *find_entry(KernelBackend *b, uint64_t threshold) {
         for (size_t i = 0; i < b->n_entries; i++)
                 if (b->entries[i].used && b->entries[i].line.threshold == threshold)
                         return &b->entries[i];
         return NULL;
+}
+
+static size_t count_owners(const KernelLines *lines, const KernelFile *program) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < lines->n; i++) {
+                KernelFile file = kernel_file_from_path(lines->items[i].path);
+
+                n += kernel_file_is_run_by(&file, program);
+        }
+        return n;
+}
+
+/* By the program that the task runs. Of a task that is gone it may be any. */
+static KernelEntry *find_entry_of_task(KernelBackend *b, const KernelEvent *event) {
+        KernelFile file, *program = NULL;
+        KernelEntry *found = NULL;
+        size_t n = 0;
+
+        if (b->sees_tasks && kernel_file_from_task((uint32_t) event->id, &file) >= 0)
+                program = &file;
+        for (size_t i = 0; i < b->n_entries; i++)
+                if (b->entries[i].used && kernel_file_is_run_by(&b->entries[i].file, program)) {
+                        found = &b->entries[i];
+                        n++;
+                }
+        n += count_owners(&b->foreign, program) + count_owners(&b->left, program);
+        if (n > 1) {
+                b->n_ambiguous++;
+                return NULL;
+        }
+        b->n_unowned += !found;
+        return found;
+}
+
+static KernelEntry *find_owner(KernelBackend *b, const KernelEvent *event) {
+        KernelEntry *entry;
+
+        if (kernel_monitor_has_names(&b->monitor))
+                return find_entry_of_task(b, event);
+        entry = find_entry(b, event->threshold);
+        b->n_unowned += !entry;
+        return entry;
+}
+
+int kernel_check_owner(const KernelBackend *b, const KernelEntry *entry, char **ret_reason) {
+        const char *other = NULL;
+
+        for (size_t i = 0; i < b->n_entries && !other; i++)
+                if (b->entries[i].used && &b->entries[i] != entry &&
+                    kernel_file_overlaps(&b->entries[i].file, &entry->file))
+                        other = b->entries[i].line.text;
+        for (size_t i = 0; i < b->foreign.n && !other; i++) {
+                KernelFile file = kernel_file_from_path(b->foreign.items[i].path);
+
+                if (kernel_file_overlaps(&file, &entry->file))
+                        other = b->foreign.items[i].text;
+        }
+        if (!other)
+                return 0;
+        return sentence_error(-EOPNOTSUPP, ret_reason,
+                              "The events of the kernel's monitor name no binding, and this one "
+                              "could not be told from '%s'",
+                              other);
+}
+
+/* It was not the binding's: a breakdown below the budget, or a start before the binding was there. */
+static bool is_false(const KernelBackend *b, const KernelEvent *event, const KernelEntry *entry,
+                     uint64_t elapsed_ns) {
+        if (kernel_monitor_has_names(&b->monitor))
+                return elapsed_ns < entry->budget_ns ||
+                       event->time_ns - elapsed_ns < entry->since_ns;
+        return elapsed_ns / kernel_monitor_unit_ns(&b->monitor) < event->threshold;
 }
 
 static void report_event(KernelBackend *b, const KernelEvent *event, const KernelEntry *entry,
@@ -46,14 +121,12 @@ void kernel_on_violation(const KernelEvent *event, void *userdata) {
         uint64_t elapsed_ns = 0;
         KernelEntry *entry;
 
-        entry = find_entry(b, event->threshold);
-        if (!entry) {
-                b->n_unowned++;
+        entry = find_owner(b, event);
+        if (!entry)
                 return;
-        }
         for (size_t i = 0; i < TLOB_N_STATES; i++)
                 elapsed_ns += event->spent_ns[i];
-        if (elapsed_ns / kernel_monitor_unit_ns(&b->monitor) < event->threshold) {
+        if (is_false(b, event, entry, elapsed_ns)) {
                 b->n_false++;
                 return;
         }

@@ -5,7 +5,9 @@
  * goes by. The raw buffers of all CPUs are read when there is something in them, however little.
  *
  * Each CPU has its own buffer, and the two records of a violation are neighbours in it: so events are
- * paired CPU by CPU, and only the violations are put in the order of their times.
+ * paired CPU by CPU, and only the violations are put in the order of their times. Where breakdowns are
+ * summed up here, all events are: up to the time at which the first of the buffers was seen to be empty,
+ * because another CPU may have said something since.
  *
  * An instance that is there already was left by a daemon that died. Setting its clock again would
  * empty it: it is taken as it is.
@@ -19,32 +21,39 @@
 #include <sys/sysinfo.h>
 #include <tracefs/tracefs.h>
 
+#include "kernel-window.h"
 #include "sentence.h"
 
-#define INSTANCE      "tlobd"
-#define PAGE_SIZE_MAX 65536
-#define BUFFER_MIN    65536 /* of a CPU */
-#define PAGES_AT_ONCE 256   /* of a CPU, before others have their turn */
+#define INSTANCE       "tlobd"
+#define PAGE_SIZE_MAX  65536
+#define BUFFER_MIN     65536 /* of a CPU */
+#define PAGES_AT_ONCE  256   /* of a CPU, before others have their turn */
+#define PASSES_MAX     4
+#define CHANGES_WANTED "state != \"stopped\" || event == \"start\""
 
 typedef struct Cpu {
         int fd; /* -EBADF: this CPU has no buffer */
         uint64_t overrun;
+        uint64_t last_ns; /* the last event that was read */
         KernelPairing pairing;
 } Cpu;
 
 struct KernelStream {
         struct tracefs_instance *instance;
         KernelFormats *formats;
+        KernelWindows *windows; /* NULL: the monitor says breakdowns itself */
         int epoll_fd;
         Cpu *cpus;
         size_t n_cpus;
         uint64_t damaged;
+        uint64_t cut; /* violations without a breakdown, for want of events */
 
         /* During kernel_stream_read() */
         Cpu *current;
-        KernelEvent *violations;
-        size_t n_violations;
+        KernelEvent *events; /* violations; with windows: all events, also between two calls */
+        size_t n_events;
         size_t n_allocated;
+        bool missed;
         int error;
 };
 
@@ -55,7 +64,8 @@ KernelStream *kernel_stream_free(KernelStream *stream) {
                 safe_close(stream->cpus[i].fd);
         free(stream->cpus);
         safe_close(stream->epoll_fd);
-        free(stream->violations);
+        free(stream->events);
+        kernel_windows_free(stream->windows);
         kernel_formats_free(stream->formats);
         if (stream->instance) {
                 (void) tracefs_instance_destroy(stream->instance);
@@ -65,22 +75,34 @@ KernelStream *kernel_stream_free(KernelStream *stream) {
         return NULL;
 }
 
-static int read_formats(const KernelTracing *tracing, KernelFormats **ret, char **ret_reason) {
+/* The detail before the error that it follows: later versions leave it out when nobody listens. */
+static const KernelEventType said_order[] = { KERNEL_EVENT_DETAIL, KERNEL_EVENT_ERROR_ENV,
+                                              KERNEL_EVENT_ERROR };
+static const KernelEventType summed_order[] = { KERNEL_EVENT_CHANGE, KERNEL_EVENT_ERROR_ENV,
+                                                KERNEL_EVENT_ERROR };
+#define ORDER_SIZE 3
+
+static const KernelEventType *order_of(const KernelStream *stream) {
+        return stream->windows ? summed_order : said_order;
+}
+
+static int read_formats(KernelStream *stream, const KernelTracing *tracing, char **ret_reason) {
+        const KernelEventType *order = order_of(stream);
         char *texts[KERNEL_N_EVENTS] = {};
         int r = 0;
 
-        for (KernelEventType type = 0; type < KERNEL_N_EVENTS && r >= 0; type++) {
+        for (size_t i = 0; i < ORDER_SIZE && r >= 0; i++) {
                 char file[64];
 
                 (void) snprintf(file, sizeof(file), "events/rv/%s/format",
-                                kernel_event_names[type]);
-                r = kernel_tracing_read(tracing, file, &texts[type]);
+                                kernel_event_names[order[i]]);
+                r = kernel_tracing_read(tracing, file, &texts[order[i]]);
                 if (r < 0)
                         r = sentence_error(r, ret_reason, "Cannot read %s/%s: %s", tracing->path,
                                            file, strerror(-r));
         }
         if (r >= 0)
-                r = kernel_formats_new((const char *const *) texts, ret, ret_reason);
+                r = kernel_formats_new((const char *const *) texts, &stream->formats, ret_reason);
         for (size_t i = 0; i < KERNEL_N_EVENTS; i++)
                 free(texts[i]);
         return r;
@@ -117,12 +139,14 @@ static int configure_new(KernelStream *stream, size_t buffer_size, char **ret_re
         return r;
 }
 
-/* The detail before the error that it follows: later versions leave it out when nobody listens. */
 static int enable_events(KernelStream *stream, char **ret_reason) {
-        static const KernelEventType order[] = { KERNEL_EVENT_DETAIL, KERNEL_EVENT_ERROR_ENV,
-                                                 KERNEL_EVENT_ERROR };
+        const KernelEventType *order = order_of(stream);
 
-        for (size_t i = 0; i < ELEMENTSOF(order); i++) {
+        /* Tasks between two windows would fill the buffer. Should it not be taken: so they do. */
+        if (stream->windows)
+                (void) tracefs_instance_file_write(stream->instance, "events/rv/event_tlob/filter",
+                                                   CHANGES_WANTED);
+        for (size_t i = 0; i < ORDER_SIZE; i++) {
                 const char *name = kernel_event_names[order[i]];
 
                 errno = 0;
@@ -152,8 +176,8 @@ static int open_cpus(KernelStream *stream) {
         return 0;
 }
 
-static int stream_set_up(KernelStream *stream, const KernelTracing *tracing, size_t buffer_size,
-                         bool *ret_stale, char **ret_reason) {
+static int stream_set_up(KernelStream *stream, const KernelTracing *tracing, bool sums,
+                         size_t buffer_size, bool *ret_stale, char **ret_reason) {
         int r;
 
         stream->n_cpus = (size_t) get_nprocs_conf();
@@ -166,7 +190,9 @@ static int stream_set_up(KernelStream *stream, const KernelTracing *tracing, siz
         if (stream->epoll_fd < 0)
                 return -errno;
 
-        r = read_formats(tracing, &stream->formats, ret_reason);
+        r = sums ? kernel_windows_new(&stream->windows) : 0;
+        if (r >= 0)
+                r = read_formats(stream, tracing, ret_reason);
         if (r < 0)
                 return r;
         errno = 0;
@@ -185,8 +211,8 @@ static int stream_set_up(KernelStream *stream, const KernelTracing *tracing, siz
         return r < 0 ? r : open_cpus(stream);
 }
 
-int kernel_stream_new(const KernelTracing *tracing, size_t buffer_size, KernelStream **ret,
-                      bool *ret_stale, char **ret_reason) {
+int kernel_stream_new(const KernelTracing *tracing, bool sums, size_t buffer_size,
+                      KernelStream **ret, bool *ret_stale, char **ret_reason) {
         _cleanup_(kernel_stream_freep) KernelStream *stream = NULL;
         int r;
 
@@ -194,7 +220,7 @@ int kernel_stream_new(const KernelTracing *tracing, size_t buffer_size, KernelSt
         if (!stream)
                 return -ENOMEM;
         stream->epoll_fd = -EBADF;
-        r = stream_set_up(stream, tracing, buffer_size, ret_stale, ret_reason);
+        r = stream_set_up(stream, tracing, sums, buffer_size, ret_stale, ret_reason);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(stream);
@@ -205,24 +231,36 @@ int kernel_stream_get_fd(KernelStream *stream) {
         return stream->epoll_fd;
 }
 
-static void on_event(const KernelEvent *event, void *userdata) {
-        KernelStream *stream = userdata;
-        KernelEvent violation;
-
-        if (!kernel_pairing_push(&stream->current->pairing, event, &violation))
-                return;
-        if (stream->n_violations == stream->n_allocated) {
+static void keep(KernelStream *stream, const KernelEvent *event) {
+        if (stream->n_events == stream->n_allocated) {
                 size_t n = stream->n_allocated > 0 ? 2 * stream->n_allocated : 64;
-                KernelEvent *larger = reallocarray(stream->violations, n, sizeof(*larger));
+                KernelEvent *larger = reallocarray(stream->events, n, sizeof(*larger));
 
                 if (!larger) {
                         stream->error = -ENOMEM;
                         return;
                 }
-                stream->violations = larger;
+                stream->events = larger;
                 stream->n_allocated = n;
         }
-        stream->violations[stream->n_violations++] = violation;
+        stream->events[stream->n_events++] = *event;
+}
+
+static void on_event(const KernelEvent *event, void *userdata) {
+        KernelStream *stream = userdata;
+        KernelEvent violation;
+
+        if (!stream->windows) {
+                if (kernel_pairing_push(&stream->current->pairing, event, &violation))
+                        keep(stream, &violation);
+                return;
+        }
+        if (event->type == KERNEL_EVENT_MISSED) {
+                stream->missed = true;
+                return;
+        }
+        stream->current->last_ns = event->time_ns;
+        keep(stream, event);
 }
 
 /* "overrun: 12" in the statistics of the buffer: events that newer ones have overwritten. */
@@ -264,33 +302,111 @@ static int compare_times(const void *a, const void *b) {
         return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
 }
 
-int kernel_stream_read(KernelStream *stream, KernelEventHandler handler, void *userdata) {
+/* Returns 1 when the buffer is empty now, 0 if there may be more, or a negative errno. */
+static int read_cpu(KernelStream *stream, size_t cpu) {
+        stream->current = &stream->cpus[cpu];
+        if (stream->current->fd < 0)
+                return 1;
+        for (size_t n = 0; n < PAGES_AT_ONCE; n++) {
+                int r = read_page(stream, cpu);
+
+                if (r <= 0)
+                        return r < 0 ? r : 1;
+        }
+        return 0;
+}
+
+/* Reads what there is. *ret_horizon: there is nothing older than that in any buffer any more. */
+static int read_cpus(KernelStream *stream, uint64_t *ret_horizon) {
+        uint64_t horizon = UINT64_MAX;
         int r = 0;
 
-        stream->n_violations = 0;
-        stream->error = 0;
         for (size_t i = 0; i < stream->n_cpus; i++) {
-                stream->current = &stream->cpus[i];
-                if (stream->current->fd < 0)
-                        continue;
-                for (size_t n = 0; n < PAGES_AT_ONCE; n++) {
-                        int q = read_page(stream, i);
+                uint64_t before = kernel_now_ns();
+                int q = read_cpu(stream, i);
 
-                        if (q <= 0) {
-                                r = q < 0 ? q : r;
-                                break;
-                        }
-                }
+                if (q == 0)
+                        before = stream->cpus[i].last_ns;
+                if (before < horizon)
+                        horizon = before;
+                r = q < 0 ? q : r;
         }
+        if (stream->n_events > 1)
+                qsort(stream->events, stream->n_events, sizeof(*stream->events), compare_times);
+        *ret_horizon = horizon;
+        return stream->error < 0 ? stream->error : r;
+}
 
-        if (stream->n_violations > 1)
-                qsort(stream->violations, stream->n_violations, sizeof(*stream->violations),
-                      compare_times);
-        for (size_t i = 0; i < stream->n_violations; i++)
-                handler(&stream->violations[i], userdata);
-        if (stream->error < 0)
-                return stream->error;
-        return r < 0 ? r : (int) stream->n_violations;
+/* Sums up all events before the horizon. Returns how many violations were among them. */
+static int sum_up(KernelStream *stream, uint64_t horizon, KernelEventHandler handler,
+                  void *userdata) {
+        KernelEvent violation;
+        size_t i;
+        int n = 0;
+
+        for (i = 0; i < stream->n_events; i++) {
+                if (stream->events[i].time_ns >= horizon && !stream->missed)
+                        break;
+                if (!kernel_windows_push(stream->windows, &stream->events[i], &violation))
+                        continue;
+                /* What was missed may have been of this window. */
+                if (stream->missed) {
+                        stream->cut++;
+                        continue;
+                }
+                handler(&violation, userdata);
+                n++;
+        }
+        if (stream->missed)
+                kernel_windows_cut(stream->windows);
+        stream->missed = false;
+        stream->n_events -= i;
+        if (stream->n_events > 0)
+                memmove(stream->events, stream->events + i,
+                        stream->n_events * sizeof(*stream->events));
+        return n;
+}
+
+static int read_summed(KernelStream *stream, KernelEventHandler handler, void *userdata) {
+        int n = 0, r = 0;
+
+        for (unsigned i = 0; i < PASSES_MAX && r >= 0 && (i == 0 || stream->n_events > 0); i++) {
+                uint64_t horizon;
+
+                r = read_cpus(stream, &horizon);
+                n += sum_up(stream, horizon, handler, userdata);
+        }
+        return r < 0 ? r : n;
+}
+
+int kernel_stream_read(KernelStream *stream, KernelEventHandler handler, void *userdata) {
+        uint64_t horizon;
+        int r;
+
+        stream->error = 0;
+        if (stream->windows)
+                return read_summed(stream, handler, userdata);
+
+        stream->n_events = 0;
+        r = read_cpus(stream, &horizon);
+        for (size_t i = 0; i < stream->n_events; i++)
+                handler(&stream->events[i], userdata);
+        return r < 0 ? r : (int) stream->n_events;
+}
+
+bool kernel_stream_is_pending(const KernelStream *stream) {
+        return stream->windows && stream->n_events > 0;
+}
+
+static void add_windows(const KernelStream *stream, KernelStreamCounters *counters) {
+        KernelWindowCounters windows;
+
+        if (!stream->windows)
+                return;
+        kernel_windows_get_counters(stream->windows, &windows);
+        counters->unpaired += windows.unknown;
+        counters->aborted += windows.aborted;
+        counters->cut += windows.cut + stream->cut;
 }
 
 void kernel_stream_get_counters(KernelStream *stream, KernelStreamCounters *ret) {
@@ -304,5 +420,6 @@ void kernel_stream_get_counters(KernelStream *stream, KernelStreamCounters *ret)
                 counters.lone += cpu->pairing.n_lone;
                 counters.aborted += cpu->pairing.n_aborted;
         }
+        add_windows(stream, &counters);
         *ret = counters;
 }

@@ -18,15 +18,17 @@ typedef struct KernelStreamCounters {
         uint64_t unpaired;
         uint64_t lone;
         uint64_t aborted;
+        uint64_t cut;     /* windows in which they were */
         uint64_t damaged; /* pages */
 } KernelStreamCounters;
 
 /*
  * Makes the instance and switches its events on. If one of a daemon that died is there, it is used
- * on, with what is in it: *ret_stale. buffer_size: for all CPUs together.
+ * on, with what is in it: *ret_stale. buffer_size: for all CPUs together. sums: the monitor says no
+ * breakdown, it is summed up here, and there are no thresholds.
  */
-int kernel_stream_new(const KernelTracing *tracing, size_t buffer_size, KernelStream **ret,
-                      bool *ret_stale, char **ret_reason);
+int kernel_stream_new(const KernelTracing *tracing, bool sums, size_t buffer_size,
+                      KernelStream **ret, bool *ret_stale, char **ret_reason);
 
 /* Removes the instance. */
 KernelStream *kernel_stream_free(KernelStream *stream);
@@ -37,6 +39,9 @@ int kernel_stream_get_fd(KernelStream *stream);
 
 /* Hands over all violations that are there, in the order of their times. Returns how many. */
 int kernel_stream_read(KernelStream *stream, KernelEventHandler handler, void *userdata);
+
+/* There is more that could be handed over soon, though nothing more is readable. */
+bool kernel_stream_is_pending(const KernelStream *stream);
 
 void kernel_stream_get_counters(KernelStream *stream, KernelStreamCounters *ret);
 

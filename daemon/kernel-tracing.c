@@ -17,6 +17,7 @@
 #include <mntent.h>
 #include <sys/mount.h>
 #include <sys/statfs.h>
+#include <time.h>
 #include <tracefs/tracefs.h>
 
 #include "sentence.h"
@@ -96,6 +97,13 @@ void kernel_tracing_done(KernelTracing *tracing) {
                 (void) umount2(tracing->path, MNT_DETACH);
         free(tracing->path);
         *tracing = (KernelTracing){};
+}
+
+uint64_t kernel_now_ns(void) {
+        struct timespec now;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec;
 }
 
 char *kernel_tracing_path(const KernelTracing *tracing, const char *file) {

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "cleanup.h"
 
@@ -22,6 +23,9 @@ int kernel_tracing_init(KernelTracing *tracing, char **ret_reason);
 
 /* Unmounts what was mounted. */
 void kernel_tracing_done(KernelTracing *tracing);
+
+/* The clock that the events go by. */
+uint64_t kernel_now_ns(void);
 
 /* The path of a file, in the caller's memory; NULL for want of it. */
 char *kernel_tracing_path(const KernelTracing *tracing, const char *file);

@@ -15,6 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
                 fuzz_assert(*line->text && !strchr(line->text, '\n'));
                 fuzz_assert(!line->path || (line->path[0] == '/' && !strchr(line->path, ' ')));
+                fuzz_assert(!line->path || !line->name ||
+                            (*line->name && !strchr(line->name, ' ')));
                 fuzz_assert(!line->path || kernel_lines_find(&lines, line));
         }
         return 0;

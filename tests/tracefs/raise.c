@@ -21,6 +21,7 @@ NOINLINE void emit_error_env(int id, const char *state, const char *event, const
 NOINLINE void emit_detail(int id, uint64_t threshold, uint64_t running, uint64_t waiting,
                           uint64_t sleeping);
 NOINLINE void emit_error(int id, const char *state, const char *event);
+NOINLINE void emit_change(int id, const char *state, const char *event, const char *next_state);
 
 /* Different, so that no two of them are made one. */
 void emit_error_env(int id, const char *state, const char *event, const char *env) {
@@ -36,11 +37,16 @@ void emit_error(int id, const char *state, const char *event) {
         __asm__ volatile("nop; nop; nop");
 }
 
+void emit_change(int id, const char *state, const char *event, const char *next_state) {
+        __asm__ volatile("nop; nop; nop; nop");
+}
+
 /* By pointers that the compiler cannot see through: each argument goes where the calling convention says. */
 static void (*volatile call_error_env)(int, const char *, const char *,
                                        const char *) = emit_error_env;
 static void (*volatile call_detail)(int, uint64_t, uint64_t, uint64_t, uint64_t) = emit_detail;
 static void (*volatile call_error)(int, const char *, const char *) = emit_error;
+static void (*volatile call_change)(int, const char *, const char *, const char *) = emit_change;
 
 void raise_error_env(int id, const char *state, const char *event) {
         call_error_env(id, state, event, "clk_elapsed=112548");
@@ -53,6 +59,20 @@ void raise_detail(int id, uint64_t threshold, uint64_t running, uint64_t waiting
 
 void raise_error(int id, const char *state, const char *event) {
         call_error(id, state, event);
+}
+
+void raise_change(int id, const char *state, const char *event, const char *next_state) {
+        call_change(id, state, event, next_state);
+}
+
+void raise_on_cpu(int cpu) {
+        cpu_set_t set;
+
+        CPU_ZERO(&set);
+        for (size_t i = 0; i < CPU_SETSIZE; i++)
+                if (cpu < 0 || i == (size_t) cpu)
+                        CPU_SET(i, &set);
+        assert_ok(sched_setaffinity(0, sizeof(set), &set));
 }
 
 /* As the monitor: both on one CPU, with nothing in between. */
@@ -72,7 +92,7 @@ void raise_violation(int id, const char *state, uint64_t threshold, uint64_t run
 }
 
 static const char *const event_names[] = { "error_env_tlob", "detail_env_tlob", "error_tlob",
-                                           "tlob_budget_exceeded" };
+                                           "event_tlob", "tlob_budget_exceeded" };
 
 static int write_line(const char *tracing, const char *line) {
         _cleanup_free_ char *path = NULL;
@@ -130,6 +150,8 @@ void raise_add_events(const char *tracing, const char *dialect) {
         }
         add_event(tracing, program, "error_env_tlob", "emit_error_env",
                   "id=%di:s32 state=+0(%si):string event=+0(%dx):string env=+0(%cx):string");
+        add_event(tracing, program, "event_tlob", "emit_change",
+                  "id=%di:s32 state=+0(%si):string event=+0(%dx):string next_state=+0(%cx):string");
         if (streq(dialect, "v2"))
                 add_event(tracing, program, "detail_env_tlob", "emit_detail",
                           "pid=%di:s32 threshold_us=%si:u64 running_ns=%dx:u64 waiting_ns=%cx:u64 "

@@ -13,6 +13,10 @@ void raise_error_env(int id, const char *state, const char *event);
 void raise_detail(int id, uint64_t threshold, uint64_t running, uint64_t waiting,
                   uint64_t sleeping);
 void raise_error(int id, const char *state, const char *event);
+void raise_change(int id, const char *state, const char *event, const char *next_state);
+
+/* From now on all is raised on that CPU; -1: on any. */
+void raise_on_cpu(int cpu);
 
 /* An error and its detail. */
 void raise_violation(int id, const char *state, uint64_t threshold, uint64_t running,

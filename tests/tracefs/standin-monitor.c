@@ -128,6 +128,21 @@ static int check_threshold(const StandinMonitor *monitor, uint64_t threshold) {
         return threshold < NANOSECONDS_MIN || threshold > NANOSECONDS_MAX ? -ERANGE : 0;
 }
 
+/* Names are unique, and places of one file may not overlap. */
+static bool is_in_the_way(const StandinMonitor *monitor, const StandinBinding *new,
+                          const File *file) {
+        for (size_t i = 0; i < monitor->n_bindings; i++) {
+                const StandinBinding *b = &monitor->bindings[i];
+
+                if (monitor->dialect == STANDIN_NAMED &&
+                    (streq(b->name, new->name) ||
+                     (b->inode == file->st.st_ino && b->device == file->st.st_dev &&
+                      b->start <= new->stop &&new->start <= b->stop)))
+                        return true;
+        }
+        return false;
+}
+
 /* The file, then everything that registering the probes would say. Takes nothing over. */
 static int add_binding(StandinMonitor *monitor, const StandinBinding *new, const char *path,
                        pid_t writer) {
@@ -140,7 +155,7 @@ static int add_binding(StandinMonitor *monitor, const StandinBinding *new, const
                 return r;
         if (!S_ISREG(file.st.st_mode))
                 return -EINVAL;
-        if (find_binding(monitor, &file, new->start))
+        if (find_binding(monitor, &file, new->start) || is_in_the_way(monitor, new, &file))
                 return -EEXIST;
         if (strlen(file.path) > CANONICAL_MAX)
                 return -ENAMETOOLONG;

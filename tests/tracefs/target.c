@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A program for bindings of the kernel back end: nothing of it is ever measured. */
+/*
+ * A program for bindings of the kernel back end: nothing of it is ever measured. With an argument it waits
+ * until it is killed.
+ */
+
+#include <unistd.h>
 
 __attribute__((noinline)) int target_one(int n);
 __attribute__((noinline)) int target_two(int n);
@@ -26,5 +31,7 @@ __asm__(".text\n"
         ".size target_tail, . - target_tail\n");
 
 int main(int argc, char *argv[]) {
+        if (argc > 1)
+                (void) pause();
         return target_one(argc) + target_two(argc) + target_tail(argc) == 0;
 }

@@ -174,7 +174,9 @@ void tracefs_start(Tracefs *tracefs, const char *dialect) {
         (void) tracefs_write("rv/monitors/tlob/reactors", "printk");
         (void) tracefs_write("rv/monitors/tlob/monitor",
                              streq(dialect, "v2") ? "p /proc/self/exe:0x40 0x44 threshold=7"
-                                                  : "p /proc/self/exe:0x40 0x44 threshold=7000000");
+                             : streq(dialect, "named")
+                                     ? "p:tlobd_0 /proc/self/exe:0x40 0x44 threshold=7000000"
+                                     : "p /proc/self/exe:0x40 0x44 threshold=7000000");
         tracefs_take_stock(tracefs);
 }
 

@@ -13,7 +13,7 @@ static DialectEvidence evidence_v3(void) {
                 .has_error_event = true,
                 .has_detail_event = true,
                 .detail_in_ns = true,
-                .probe_errors = { ERANGE, ENOENT, EINVAL, EINVAL },
+                .probe_errors = { ERANGE, ENOENT, EINVAL, EINVAL, EINVAL, EINVAL },
         };
 }
 
@@ -62,20 +62,42 @@ static void test_refused(void **state) {
                 .has_rv = true,
                 .has_monitor = true,
                 .has_budget_event = true,
-                .probe_errors = { EINVAL, EINVAL, EINVAL, ENOENT },
+                .probe_errors = { EINVAL, EINVAL, EINVAL, ENOENT, EINVAL, EINVAL },
         };
-        DialectEvidence named = {
+        assert_judged(&first, -EOPNOTSUPP, DIALECT_V1, "first version");
+}
+
+/* A version with names, of which no more is used than its answers tell. */
+static void test_named(void **state) {
+        DialectEvidence good = {
                 .has_rv = true,
                 .has_monitor = true,
                 .has_error_event = true,
-                .probe_errors = { EINVAL, EINVAL, ENOENT, EINVAL },
+                .has_change_event = true,
+                .probe_errors = { EINVAL, EINVAL, ENOENT, EINVAL, ERANGE, ENOENT },
         };
+        DialectEvidence e = good;
 
-        assert_judged(&first, -EOPNOTSUPP, DIALECT_V1, "first version");
-        assert_judged(&named, -EOPNOTSUPP, DIALECT_NAMED, "neither the binding");
-        named.probe_errors[PROBE_PLAIN] = ENOENT;
-        named.probe_errors[PROBE_SHORT] = ERANGE;
-        assert_judged(&named, -EOPNOTSUPP, DIALECT_NAMED, "neither the binding");
+        assert_judged(&e, 0, DIALECT_NAMED, NULL);
+        /* A name need not be given. */
+        e.probe_errors[PROBE_PLAIN] = ENOENT;
+        e.probe_errors[PROBE_SHORT] = ERANGE;
+        assert_judged(&e, 0, DIALECT_NAMED, NULL);
+
+        e = good;
+        e.probe_errors[PROBE_NAMED_SHORT] = ENOENT;
+        assert_judged(&e, -EOPNOTSUPP, DIALECT_NAMED, "may not be in nanoseconds");
+        e = good;
+        e.probe_errors[PROBE_NAMED_REMOVE] = EINVAL;
+        assert_judged(&e, -EOPNOTSUPP, DIALECT_NAMED, "could not be removed");
+        e = good;
+        e.has_change_event = false;
+        assert_judged(&e, -EOPNOTSUPP, DIALECT_NAMED, "time in each state");
+
+        /* Names, and events of another version. */
+        e = good;
+        e.has_detail_event = e.detail_in_ns = true;
+        assert_judged(&e, -EOPNOTSUPP, DIALECT_UNKNOWN, "off by a thousand");
 }
 
 /* Nothing may be used whose unit is not certain. */
@@ -127,7 +149,7 @@ static void test_strange_answers(void **state) {
 }
 
 static void test_limitations(void **state) {
-        static const KernelDialect used[] = { DIALECT_V2, DIALECT_V3, DIALECT_V5 };
+        static const KernelDialect used[] = { DIALECT_V2, DIALECT_V3, DIALECT_V5, DIALECT_NAMED };
 
         for (size_t i = 0; i < ELEMENTSOF(used); i++) {
                 const char *const *p = dialect_limitations(used[i]);
@@ -140,9 +162,10 @@ static void test_limitations(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_usable),          cmocka_unit_test(test_absent),
-                cmocka_unit_test(test_refused),         cmocka_unit_test(test_contradictions),
-                cmocka_unit_test(test_strange_answers), cmocka_unit_test(test_limitations),
+                cmocka_unit_test(test_usable),         cmocka_unit_test(test_absent),
+                cmocka_unit_test(test_refused),        cmocka_unit_test(test_named),
+                cmocka_unit_test(test_contradictions), cmocka_unit_test(test_strange_answers),
+                cmocka_unit_test(test_limitations),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,29 @@ static void test_lines(void **state) {
         assert_int_equal(lines.items[1].stop, UINT64_MAX);
 }
 
+static void test_names(void **state) {
+        _cleanup_(kernel_lines_done) KernelLines lines = {}, wanted = {};
+
+        assert_ok(kernel_lines_parse("p:tlobd_1 /usr/bin/tt:0x16d5 0x16e8 threshold=20000000\n"
+                                     "p:p:x-y.z /run/e/a:b:0x10 0x20 threshold=1000\n",
+                                     &lines));
+        assert_int_equal(lines.n, 2);
+        assert_string_equal(lines.items[0].name, "tlobd_1");
+        assert_string_equal(lines.items[0].path, "/usr/bin/tt");
+        assert_int_equal(lines.items[0].start, 0x16d5);
+        assert_string_equal(lines.items[1].name, "p:x-y.z");
+        assert_string_equal(lines.items[1].path, "/run/e/a:b");
+
+        /* The name counts. */
+        assert_ok(kernel_lines_parse("p /usr/bin/tt:0x16d5 0x16e8 threshold=20000000\n"
+                                     "p:tlobd_2 /usr/bin/tt:0x16d5 0x16e8 threshold=20000000\n"
+                                     "p:tlobd_1 /usr/bin/tt:0x16d5 0x16e8 threshold=20000000\n",
+                                     &wanted));
+        assert_null(kernel_lines_find(&lines, &wanted.items[0]));
+        assert_null(kernel_lines_find(&lines, &wanted.items[1]));
+        assert_ptr_equal(kernel_lines_find(&lines, &wanted.items[2]), &lines.items[0]);
+}
+
 static void test_nothing(void **state) {
         KernelLines lines;
 
@@ -33,7 +56,11 @@ static void test_nothing(void **state) {
 static void test_strange_lines(void **state) {
         static const char *const strange[] = {
                 "5000:0x10:0x20:/usr/bin/tt",
-                "p:name /usr/bin/tt:0x10 0x20 threshold=5000",
+                "p: /usr/bin/tt:0x10 0x20 threshold=5000",
+                "p:name  /usr/bin/tt:0x10 0x20 threshold=5000",
+                "p:name usr/bin/tt:0x10 0x20 threshold=5000",
+                "pname /usr/bin/tt:0x10 0x20 threshold=5000",
+                "r:name /usr/bin/tt:0x10 0x20 threshold=5000",
                 "p usr/bin/tt:0x10 0x20 threshold=5000",
                 "p /usr/bin/tt 0x20 threshold=5000",
                 "p /usr/bin/tt:0x10 threshold=5000",
@@ -82,9 +109,8 @@ static void test_find(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_lines),
-                cmocka_unit_test(test_nothing),
-                cmocka_unit_test(test_strange_lines),
+                cmocka_unit_test(test_lines),   cmocka_unit_test(test_names),
+                cmocka_unit_test(test_nothing), cmocka_unit_test(test_strange_lines),
                 cmocka_unit_test(test_find),
         };
 
