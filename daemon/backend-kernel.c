@@ -19,6 +19,7 @@
 #include <stdarg.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <syslog.h>
 
 #include "kernel-backend.h"
@@ -28,19 +29,10 @@ static KernelBackend *KERNEL(Backend *backend) {
         return (KernelBackend *) backend;
 }
 
-void kernel_backend_notice(KernelBackend *b, int level, uint32_t index, const char *format, ...) {
+static void add_notice(KernelBackend *b, BackendNotice notice, const char *raw) {
+        char *text = text_escape(raw);
         BackendNotice *notices;
-        va_list arguments;
-        char *raw, *text;
-        int n;
 
-        va_start(arguments, format);
-        n = vasprintf(&raw, format, arguments);
-        va_end(arguments);
-        if (n < 0)
-                return;
-        text = text_escape(raw);
-        free(raw);
         notices = reallocarray(b->notices, b->n_notices + 1, sizeof(*notices));
         if (!text || !notices) {
                 free(text);
@@ -48,7 +40,34 @@ void kernel_backend_notice(KernelBackend *b, int level, uint32_t index, const ch
                 return;
         }
         b->notices = notices;
-        notices[b->n_notices++] = (BackendNotice){ .level = level, .index = index, .text = text };
+        notice.text = text;
+        notices[b->n_notices++] = notice;
+}
+
+void kernel_backend_notice(KernelBackend *b, int level, uint32_t index, const char *format, ...) {
+        _cleanup_free_ char *text = NULL;
+        va_list arguments;
+        int n;
+
+        va_start(arguments, format);
+        n = vasprintf(&text, format, arguments);
+        va_end(arguments);
+        if (n >= 0)
+                add_notice(b, (BackendNotice){ .level = level, .index = index }, text);
+        else
+                text = NULL;
+}
+
+void kernel_backend_advise(KernelBackend *b, uint32_t index, const char *why) {
+        add_notice(b, (BackendNotice){ .level = LOG_WARNING, .index = index, .is_advice = true },
+                   why);
+}
+
+bool kernel_backend_has_entries(const KernelBackend *b) {
+        for (size_t i = 0; i < b->n_entries; i++)
+                if (b->entries[i].used && !b->entries[i].retired && !b->entries[i].given_up)
+                        return true;
+        return false;
 }
 
 /* Our lines: those of the entries, and those that a daemon before us has left. */
@@ -127,6 +146,7 @@ static Backend *kernel_backend_free(Backend *backend) {
         kernel_stream_free(b->stream);
         kernel_tasks_free(b->tasks);
         safe_close(b->kick_fd);
+        safe_close(b->crowd_fd);
         safe_close(b->watch_fd);
         safe_close(b->epoll_fd);
         kernel_state_done(&b->state);
@@ -208,7 +228,8 @@ static int kernel_backend_set_up(KernelBackend *b, const BackendConfig *config, 
                 return r;
         b->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
         b->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (b->epoll_fd < 0 || b->kick_fd < 0)
+        b->crowd_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+        if (b->epoll_fd < 0 || b->kick_fd < 0 || b->crowd_fd < 0)
                 return -errno;
 
         r = look_around(b, ret_reason);
@@ -223,6 +244,8 @@ static int kernel_backend_set_up(KernelBackend *b, const BackendConfig *config, 
                 r = poll_also(b, b->watch_fd);
         if (r >= 0)
                 r = poll_also(b, b->kick_fd);
+        if (r >= 0)
+                r = poll_also(b, b->crowd_fd);
         if (r >= 0 && stale)
                 kernel_backend_notice(
                         b, LOG_NOTICE, BACKEND_NO_INDEX,
@@ -239,7 +262,7 @@ static int kernel_backend_new(const BackendConfig *config, Backend **ret, char *
         if (!b)
                 return -ENOMEM;
         b->backend.ops = &backend_kernel_ops;
-        b->epoll_fd = b->watch_fd = b->kick_fd = -EBADF;
+        b->epoll_fd = b->watch_fd = b->kick_fd = b->crowd_fd = -EBADF;
 
         r = kernel_backend_set_up(b, config, ret_reason);
         if (r < 0) {
@@ -261,6 +284,9 @@ static int kernel_backend_add(Backend *backend, const Binding *binding, const El
 
         while (entry < b->entries + b->n_entries && entry->used)
                 entry++;
+        if (kernel_repair_is_hopeless(b))
+                return sentence_error(-EBUSY, ret_reason,
+                                      "Others keep on taking bindings out of the kernel's monitor");
         if (entry == b->entries + b->n_entries)
                 return sentence_error(
                         -ENOSPC, ret_reason,
@@ -368,6 +394,7 @@ static int kernel_backend_dispatch(Backend *backend, BackendReportHandler handle
         if (kernel_stream_is_pending(b->stream))
                 (void) eventfd_write(b->kick_fd, 1);
         r = kernel_repair_run(b);
+        kernel_crowd_run(b);
 
         for (size_t i = 0; i < b->n_entries; i++)
                 if (b->entries[i].retired)

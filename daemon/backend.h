@@ -39,6 +39,7 @@ typedef struct BackendConfig {
 typedef struct BackendNotice {
         int level;      /* syslog's */
         uint32_t index; /* of a binding that it can measure no longer, or BACKEND_NO_INDEX */
+        bool is_advice; /* it can, but another back end would do better */
         char *text;     /* a sentence, without a full stop; the caller's */
 } BackendNotice;
 

@@ -6,10 +6,9 @@
  * units and how many threads there are, is looked at from here.
  */
 
-#include <sys/stat.h>
-
 #include "function-return.h"
 #include "kernel-backend.h"
+#include "kernel-threads.h"
 #include "sentence.h"
 
 #define PATH_LENGTH_MAX 255
@@ -57,21 +56,20 @@ int kernel_check_budget(uint64_t budget_ns, char **ret_reason) {
         return 0;
 }
 
-static int check_threads(const Binding *binding, const ElfFile *elf, char **ret_reason) {
-        struct stat st;
+/* Whatever the unit: a thread outside of it takes a slot all the same. */
+static int check_threads(const ElfFile *elf, char **ret_reason) {
+        KernelFile file;
         unsigned n;
+        int r;
 
-        /* Of a unit that does not run nothing can be counted. */
-        if (binding->unit && binding->cgroup_id == 0)
-                return 0;
-        if (fstat(elf_file_fd(elf), &st) < 0)
-                return -errno;
-        if (kernel_tasks_count(binding->cgroup_id, st.st_dev, st.st_ino, KERNEL_SLOTS, &n) >= 0 &&
-            n > KERNEL_SLOTS)
+        r = kernel_file_from_elf((ElfFile *) elf, &file);
+        if (r < 0)
+                return r;
+        if (kernel_threads_count(&file, 1, NULL, &n) >= 0 && n > KERNEL_SLOTS)
                 return sentence_error(-EOPNOTSUPP, ret_reason,
-                                      "The kernel's monitor has room for %i threads, and more than "
-                                      "that may run this code now",
-                                      KERNEL_SLOTS);
+                                      "The kernel's monitor has room for %i threads, and %u may "
+                                      "run this code now",
+                                      KERNEL_SLOTS, n);
         return 0;
 }
 
@@ -94,5 +92,5 @@ int kernel_can(const Binding *binding, const ElfFile *elf, char **ret_reason) {
         r = kernel_find_stop(binding, elf, &stop, ret_reason);
         if (r < 0)
                 return r;
-        return check_threads(binding, elf, ret_reason);
+        return check_threads(elf, ret_reason);
 }

@@ -21,6 +21,7 @@ typedef struct KernelEntry {
         bool used;
         bool retired;    /* removed, and its last reports not dispatched yet */
         bool given_up;   /* the manager is told to find another place for it */
+        bool crowded;    /* the manager is told that another place would be better for it */
         int fd;          /* of the file, so that it can be removed whatever becomes of the path */
         int file_watch;  /* of inotify; -1: none */
         KernelLine line; /* as the monitor shows it; text is owned, path too */
@@ -41,8 +42,10 @@ typedef struct KernelBackend {
         KernelTasks *tasks;
         bool sees_tasks; /* thread ids in /proc are those of the events */
         int epoll_fd;
-        int watch_fd; /* inotify */
-        int kick_fd;  /* readable when there is something to do without anyone's doing */
+        int watch_fd;           /* inotify */
+        int kick_fd;            /* readable when there is something to do without anyone's doing */
+        int crowd_fd;           /* a timer: how many threads are there? */
+        unsigned n_threads_max; /* seen at once, if that was more than there are slots; else 0 */
         int enable_watch;
         unsigned own_enables; /* writes to "enable" of our own, that the watch has yet to tell */
         uint64_t sequence;    /* makes ids of windows unique */
@@ -78,6 +81,12 @@ typedef struct KernelBackend {
 /* Tells the manager something. For want of memory, it is not told. */
 void kernel_backend_notice(KernelBackend *b, int level, uint32_t index, const char *format, ...)
         _printf_(4, 5);
+
+/* The same of a binding that it still measures, but not as it should. */
+void kernel_backend_advise(KernelBackend *b, uint32_t index, const char *why);
+
+/* Is there a binding of ours that is not about to go? */
+bool kernel_backend_has_entries(const KernelBackend *b);
 
 /* Writes what has to be put back to disk. */
 int kernel_backend_save(KernelBackend *b);
@@ -118,6 +127,14 @@ int kernel_check_owner(const KernelBackend *b, const KernelEntry *entry, char **
 /* As a KernelEventHandler, during dispatch(): userdata is the KernelBackend. */
 void kernel_on_violation(const KernelEvent *event, void *userdata);
 
+/*
+ * All bindings share the monitor's slots. check: is there room with this one, too? 0, or -EOPNOTSUPP and a
+ * sentence. watch: starts to look again and again while there is any binding; run: looks now, if it is time.
+ */
+int kernel_crowd_check(const KernelBackend *b, char **ret_reason);
+int kernel_crowd_watch(KernelBackend *b);
+void kernel_crowd_run(KernelBackend *b);
+
 /* Remembers which of the monitor's lines are somebody else's. */
 int kernel_repair_note_foreign(KernelBackend *b, const KernelLines *lines);
 
@@ -131,5 +148,8 @@ void kernel_repair_unwatch_file(KernelBackend *b, KernelEntry *entry);
  * what is missing. Returns 0 or a negative errno.
  */
 int kernel_repair_run(KernelBackend *b);
+
+/* Others have taken bindings away too often of late. */
+bool kernel_repair_is_hopeless(const KernelBackend *b);
 
 #endif

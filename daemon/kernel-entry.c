@@ -195,6 +195,8 @@ int kernel_entry_attach(KernelBackend *b, KernelEntry *entry, const Binding *bin
         r = kernel_file_from_elf((ElfFile *) elf, &entry->file);
         if (r >= 0 && kernel_monitor_has_names(&b->monitor))
                 r = check_others(b, entry, ret_reason);
+        if (r >= 0)
+                r = kernel_crowd_check(b, ret_reason);
         if (r < 0)
                 return r;
 
@@ -210,6 +212,8 @@ int kernel_entry_attach(KernelBackend *b, KernelEntry *entry, const Binding *bin
         }
         if (r >= 0)
                 r = kernel_repair_watch_file(b, entry);
+        if (r >= 0)
+                r = kernel_crowd_watch(b);
         return r < 0 ? r : ensure_enabled(b);
 }
 

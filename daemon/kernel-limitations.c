@@ -58,6 +58,11 @@ const char *const *kernel_limitations(KernelBackend *b) {
                 limit(b, &n, "%s", of_dialect[i]);
         if (b->off)
                 limit(b, &n, "The kernel's monitors are switched off: rv/monitoring_on is 0");
+        if (b->n_threads_max > 0)
+                limit(b, &n,
+                      "In the kernel's monitor, so far: %u threads at once that may run the code of "
+                      "its bindings, %u of which have room",
+                      b->n_threads_max, KERNEL_SLOTS);
         limit_by_counters(b, &n);
         for (size_t i = 0; i < b->foreign.n; i++)
                 limit(b, &n, "The kernel's monitor has a binding of someone else: %s",

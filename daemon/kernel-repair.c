@@ -190,13 +190,6 @@ static void put_back(KernelBackend *b, const KernelLines *lines) {
         }
 }
 
-static bool has_entries(const KernelBackend *b) {
-        for (size_t i = 0; i < b->n_entries; i++)
-                if (b->entries[i].used && !b->entries[i].retired && !b->entries[i].given_up)
-                        return true;
-        return false;
-}
-
 /* What is missing is put back while the monitor is off, if it is: no window can be hot then. */
 static int repair(KernelBackend *b, const KernelLines *lines, bool enabled, size_t n_missing) {
         if (!may_repair(b)) {
@@ -238,7 +231,7 @@ static int compare(KernelBackend *b) {
         int r;
 
         look_at_switch(b);
-        if (!has_entries(b))
+        if (!kernel_backend_has_entries(b))
                 return 0;
         if (!b->off && kernel_monitor_check(&b->monitor, &reason) < 0) {
                 give_up_all(b, reason ?: "The kernel's monitor cannot be used any more");
@@ -272,6 +265,11 @@ static void remove_left(KernelBackend *b) {
                 b->left.n);
         kernel_lines_done(&b->left);
         (void) kernel_backend_save(b);
+}
+
+bool kernel_repair_is_hopeless(const KernelBackend *b) {
+        return b->n_repairs_now > REPAIRS_MAX &&
+               kernel_now_ns() - b->repair_begin_ns < REPAIRS_INTERVAL_NS;
 }
 
 int kernel_repair_run(KernelBackend *b) {

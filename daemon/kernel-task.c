@@ -11,13 +11,9 @@
 
 #include "kernel-task.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "cgroup.h"
 
@@ -149,110 +145,4 @@ bool kernel_tasks_is_in(KernelTasks *tasks, const KernelTask *task, uint64_t cgr
         path = strndup(task->cgroup, prefix_length(task->cgroup, level));
         return path && cgroup_path_get_id(tasks->cgroup_root, path, &id, &found) >= 0 &&
                id == cgroup_id && found == level;
-}
-
-/* A line of /proc/PID/maps: "address perms offset major:minor inode path". */
-static bool maps_file(FILE *maps, dev_t device, ino_t inode) {
-        _cleanup_free_ char *line = NULL;
-        unsigned major, minor;
-        unsigned long long i;
-        size_t size = 0;
-
-        while (getline(&line, &size, maps) > 0)
-                if (sscanf(line, "%*s %*s %*s %x:%x %llu", &major, &minor, &i) == 3 && i == inode &&
-                    makedev(major, minor) == device)
-                        return true;
-        return false;
-}
-
-static bool process_maps(int proc_fd, const char *pid, dev_t device, ino_t inode) {
-        _cleanup_fclose_ FILE *maps = NULL;
-        char path[NAME_MAX + 8];
-        int fd;
-
-        (void) snprintf(path, sizeof(path), "%s/maps", pid);
-        fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-                return false;
-        maps = fdopen(fd, "r");
-        if (!maps) {
-                safe_close(fd);
-                return false;
-        }
-        return maps_file(maps, device, inode);
-}
-
-static unsigned count_threads(const char *pid) {
-        char text[PROC_FILE_MAX];
-        unsigned n = 0;
-        const char *line;
-
-        if (read_proc((uint32_t) strtoul(pid, NULL, 10), "status", text) < 0)
-                return 0;
-        line = strstr(text, "\nThreads:");
-        return line && sscanf(line, "\nThreads: %u", &n) == 1 ? n : 0;
-}
-
-static int count_by_file(dev_t device, ino_t inode, unsigned max, unsigned *ret) {
-        _cleanup_closedir_ DIR *proc = opendir("/proc");
-        const struct dirent *entry;
-        unsigned n = 0;
-
-        if (!proc)
-                return -errno;
-        while (n <= max && (entry = readdir(proc)))
-                if (isdigit((unsigned char) entry->d_name[0]) &&
-                    process_maps(dirfd(proc), entry->d_name, device, inode))
-                        n += count_threads(entry->d_name);
-        *ret = n;
-        return 0;
-}
-
-/* Lines of cgroup.threads, here and in the cgroups below. Takes fd over. */
-static unsigned count_in_cgroup(int fd, unsigned max) {
-        _cleanup_fclose_ FILE *threads = NULL;
-        _cleanup_closedir_ DIR *dir = NULL;
-        const struct dirent *entry;
-        unsigned n = 0;
-        int c, file;
-
-        dir = fdopendir(fd);
-        if (!dir) {
-                safe_close(fd);
-                return 0;
-        }
-        file = openat(fd, "cgroup.threads", O_RDONLY | O_CLOEXEC);
-        threads = file >= 0 ? fdopen(file, "r") : NULL;
-        while (threads && (c = getc(threads)) != EOF)
-                n += c == '\n';
-
-        while (n <= max && (entry = readdir(dir)))
-                if (entry->d_type == DT_DIR && entry->d_name[0] != '.') {
-                        int child = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-                        if (child >= 0)
-                                n += count_in_cgroup(child, max - n);
-                }
-        return n;
-}
-
-int kernel_tasks_count(uint64_t cgroup_id, dev_t device, ino_t inode, unsigned max, unsigned *ret) {
-        _cleanup_close_ int root = -EBADF;
-        _cleanup_free_ char *path = NULL;
-        int fd, r;
-
-        if (cgroup_id == 0)
-                return count_by_file(device, inode, max, ret);
-
-        root = cgroup_open_root();
-        if (root < 0)
-                return root;
-        r = cgroup_id_get_path(root, cgroup_id, &path);
-        if (r < 0)
-                return r;
-        fd = openat(root, path[1] ? path + 1 : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd < 0)
-                return -errno;
-        *ret = count_in_cgroup(fd, max);
-        return 0;
 }

@@ -38,10 +38,4 @@ bool kernel_tasks_is_in(KernelTasks *tasks, const KernelTask *task, uint64_t cgr
 /* Thread ids in /proc are those of the events. */
 bool kernel_tasks_are_visible(void);
 
-/*
- * Threads that may run the file: those of the cgroup and below, or of all programs that have the
- * file mapped when cgroup_id is 0. Stops counting at max + 1.
- */
-int kernel_tasks_count(uint64_t cgroup_id, dev_t device, ino_t inode, unsigned max, unsigned *ret);
-
 #endif

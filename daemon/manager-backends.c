@@ -16,8 +16,37 @@
 #define LINGER_USEC 1000000
 #define RETRY_NS    UINT64_C(10000000000)
 
+/* What the binding asks for, else what tlobd.conf does. */
+static BackendChoice choice_of(const Manager *m, const Binding *binding) {
+        return binding->choice != BACKEND_CHOICE_AUTO ? binding->choice : m->config->backend;
+}
+
+/* May it go to another back end, that can do what it asks for? */
+static bool may_move(const Manager *m, const Binding *binding, const BackendSlot *from) {
+        if (choice_of(m, binding) != BACKEND_CHOICE_AUTO)
+                return false;
+        for (size_t i = 0; i < m->n_slots; i++)
+                if (&m->slots[i] != from && !backend_lacks(m->slots[i].ops, backend_needs(binding)))
+                        return true;
+        return false;
+}
+
+/* What a back end says of a binding: it is set up anew, unless that is advice and nobody else can. */
+static void take_notice(Manager *m, BackendSlot *slot, const BackendNotice *notice,
+                        Binding *binding) {
+        if (notice->is_advice && !may_move(m, binding, slot)) {
+                (void) log_full_errno(notice->level, 0, "'%s' stays with back end '%s'. %s.",
+                                      binding->name, slot->ops->name, notice->text);
+                return;
+        }
+        (void) log_full_errno(notice->level, 0, "'%s' is set up anew. %s.", binding->name,
+                              notice->text);
+        manager_settle_binding(m, binding);
+        bus_emit_binding_changed(m->bus, binding);
+}
+
 /* What a back end has to say: logged, and bindings that it can measure no longer are settled anew. */
-static void take_notices(Manager *m, BackendSlot *slot) {
+void manager_take_notices(Manager *m, BackendSlot *slot) {
         BackendNotice notice;
 
         while (slot->backend && slot->ops->next_notice &&
@@ -28,14 +57,9 @@ static void take_notices(Manager *m, BackendSlot *slot) {
                 if (notice.index < slot->n_bindings)
                         binding = slot->bindings[notice.index];
                 if (binding)
-                        (void) log_full_errno(notice.level, 0, "'%s' is set up anew. %s.",
-                                              binding->name, text);
+                        take_notice(m, slot, &notice, binding);
                 else if (notice.index == BACKEND_NO_INDEX)
                         (void) log_full_errno(notice.level, 0, "%s.", text);
-                if (binding) {
-                        manager_settle_binding(m, binding);
-                        bus_emit_binding_changed(m->bus, binding);
-                }
         }
 }
 
@@ -45,7 +69,7 @@ static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *
         for (size_t i = 0; i < m->n_slots; i++)
                 if (m->slots[i].source == source) {
                         manager_dispatch(m, &m->slots[i]);
-                        take_notices(m, &m->slots[i]);
+                        manager_take_notices(m, &m->slots[i]);
                 }
         return 0;
 }
@@ -165,11 +189,6 @@ BackendSlot *manager_slot_of(Manager *m, const Backend *backend) {
                 if (m->slots[i].backend == backend)
                         return &m->slots[i];
         return NULL;
-}
-
-/* What the binding asks for, else what tlobd.conf does. */
-static BackendChoice choice_of(const Manager *m, const Binding *binding) {
-        return binding->choice != BACKEND_CHOICE_AUTO ? binding->choice : m->config->backend;
 }
 
 /* Adds a sentence to those that say why the back ends before were not taken. */

@@ -188,4 +188,7 @@ void manager_finish_backends(Manager *manager);
 /* Back ends that no binding uses any more go a little later. */
 void manager_release_backends(Manager *manager);
 
+/* To be called after each dispatch from the event loop. */
+void manager_take_notices(Manager *manager, BackendSlot *slot);
+
 #endif

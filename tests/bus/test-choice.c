@@ -24,7 +24,8 @@ typedef struct Choice {
         int new_error;
         unsigned n_new;
         int add_error;
-        bool refuses_budgets; /* of set_budget() */
+        bool refuses_budgets;       /* of set_budget() */
+        bool is_advice, has_notice; /* it has something to say of its first binding */
 } Choice;
 
 static Choice first, second;
@@ -98,6 +99,21 @@ static int dispatch_choice(Backend *backend, BackendReportHandler handler, void 
         return 0;
 }
 
+static int next_notice_choice(Backend *backend, BackendNotice *ret) {
+        Choice *choice = (Choice *) backend;
+
+        if (!choice->has_notice)
+                return 0;
+        choice->has_notice = false;
+        *ret = (BackendNotice){
+                .level = LOG_DEBUG,
+                .is_advice = choice->is_advice,
+                .text = strdup("It is tired"),
+        };
+        assert_non_null(ret->text);
+        return 1;
+}
+
 static uint64_t lost_choice(Backend *backend) {
         return 0;
 }
@@ -114,6 +130,7 @@ static const BackendOps ops_first = {
         .remove = remove_choice,
         .set_budget = set_budget_choice,
         .dispatch = dispatch_choice,
+        .next_notice = next_notice_choice,
         .lost = lost_choice,
 };
 
@@ -282,6 +299,38 @@ static void test_other_budget(void **state) {
         assert_true(second.used[0]);
 }
 
+/* Its back end says of a binding that it cannot, or should not, measure it any longer. */
+static const BackendOps *after_notice(Fixture *f, const char *lines, bool is_advice) {
+        Binding *b;
+
+        first = second = (Choice){};
+        b = load(f, lines);
+        assert_ptr_equal(b->backend->ops, &ops_first);
+        first.refuses = "It is tired";
+        first.has_notice = true;
+        first.is_advice = is_advice;
+        manager_take_notices(f->manager, manager_slot_of(f->manager, b->backend));
+        assert_false(first.has_notice);
+        return b->backend ? b->backend->ops : NULL;
+}
+
+static void test_notice(void **state) {
+        assert_ptr_equal(after_notice(*state, "BudgetSec=5ms\n", false), &ops_second);
+}
+
+static void test_notice_as_asked(void **state) {
+        assert_null(after_notice(*state, "BudgetSec=5ms\nBackend=kernel\n", false));
+}
+
+static void test_advice(void **state) {
+        assert_ptr_equal(after_notice(*state, "BudgetSec=5ms\n", true), &ops_second);
+}
+
+/* It was asked to stay where it is. */
+static void test_advice_as_asked(void **state) {
+        assert_ptr_equal(after_notice(*state, "BudgetSec=5ms\nBackend=kernel\n", true), &ops_first);
+}
+
 static void test_verify(void **state) {
         _cleanup_free_ char *reason = NULL, *error = NULL;
         const char *backend;
@@ -308,6 +357,10 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_nothing, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_as_asked, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_other_budget, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_notice, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_notice_as_asked, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_advice, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_advice_as_asked, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_verify, setup, teardown),
         };
 

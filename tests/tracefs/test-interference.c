@@ -112,7 +112,7 @@ static void test_removed_by_hand(void **state) {
 
 /* Who keeps at it wins. */
 static void test_given_up(void **state) {
-        _cleanup_free_ char *poison = NULL;
+        _cleanup_free_ char *poison = NULL, *error = NULL;
         uint32_t index;
         Tracefs t;
 
@@ -128,6 +128,14 @@ static void test_given_up(void **state) {
         tracefs_expect_notice(&t, "keep on taking", index);
         assert_false(tracefs_is_enabled());
         assert_ok(t.backend->ops->remove(t.backend, index, NULL, NULL));
+        /* Another back end is to take it. */
+        assert_int_equal(
+                tracefs_add(&t,
+                            (const char *[]){ "Executable", tracefs_target(), "Start", "target_one",
+                                              "Stop", "target_two", "BudgetSec", "5ms", NULL },
+                            0, 0, &error),
+                -EBUSY);
+        assert_non_null(strstr(error, "keep on taking"));
 
         t.backend = t.backend->ops->free(t.backend);
         *strchr(poison, '\n') = '\0';

@@ -5,9 +5,6 @@
  * time in each state: both are found out here, or the binding is refused.
  */
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -19,34 +16,6 @@
 #define BUDGET   UINT64_C(5000000)
 #define ADDED    UINT64_C(10000) /* to the budget, for the monitor */
 #define LAST_CPU 1
-
-/* A process that runs a program of a binding; the events name it. */
-static pid_t start_program(const char *path) {
-        pid_t child = fork();
-
-        assert_true(child >= 0);
-        if (child == 0) {
-                (void) execl(path, path, "wait", NULL);
-                _exit(127);
-        }
-        /* Until then it runs the test. */
-        for (int i = 0; i < 1000; i++) {
-                char link[64], program[4096] = "";
-
-                (void) snprintf(link, sizeof(link), "/proc/%i/exe", child);
-                if (readlink(link, program, sizeof(program) - 1) > 0 &&
-                    streq(strrchr(program, '/'), strrchr(path, '/')))
-                        return child;
-                (void) usleep(1000);
-        }
-        fail_msg("%s does not start", path);
-        return -1;
-}
-
-static void stop_program(pid_t child) {
-        (void) kill(child, SIGKILL);
-        assert_int_equal(waitpid(child, NULL, 0), child);
-}
 
 static void pass(unsigned msec) {
         struct timespec ts = { .tv_nsec = msec * 1000000L };
@@ -102,7 +71,7 @@ static void test_breakdown(void **state) {
         int index;
 
         tracefs_begin(&t, "named");
-        child = start_program(tracefs_target());
+        child = tracefs_start_program(tracefs_target());
         index = tracefs_add_marks(&t, "5ms");
         tracefs_assert_told(&t, "a later one with names");
         before = kernel_now_ns();
@@ -125,7 +94,7 @@ static void test_breakdown(void **state) {
         tracefs_wait(&t);
         assert_int_equal(t.n_reports, 1);
         tracefs_assert_told(&t, "1 errors without a breakdown");
-        stop_program(child);
+        tracefs_stop_program(child);
         tracefs_finish(&t);
 }
 
@@ -135,7 +104,7 @@ static void test_no_violation(void **state) {
         pid_t child;
 
         tracefs_begin(&t, "named");
-        child = start_program(tracefs_target());
+        child = tracefs_start_program(tracefs_target());
 
         /* It began before the binding was there. */
         raise_change(child, "stopped", "start", "running");
@@ -162,21 +131,8 @@ static void test_no_violation(void **state) {
         tracefs_assert_told(&t, "1 violations whose times are below");
         tracefs_assert_told(&t, "2 errors without a breakdown");
         tracefs_assert_told(&t, "1 windows aborted");
-        stop_program(child);
+        tracefs_stop_program(child);
         tracefs_finish(&t);
-}
-
-static void copy_program(char path[static 32]) {
-        _cleanup_close_ int in = open(tracefs_target(), O_RDONLY | O_CLOEXEC), out = -EBADF;
-        char buffer[65536];
-        ssize_t n;
-
-        (void) snprintf(path, 32, "/tmp/tlob-names-XXXXXX");
-        out = mkostemp(path, O_CLOEXEC);
-        assert_true(in >= 0 && out >= 0);
-        while ((n = read(in, buffer, sizeof(buffer))) > 0)
-                assert_int_equal(write(out, buffer, (size_t) n), n);
-        assert_ok(fchmod(out, 0755));
 }
 
 static int add_to(Tracefs *t, const char *file, const char *start, const char *stop, char **ret) {
@@ -191,10 +147,10 @@ static void test_which_binding(void **state) {
         _cleanup_free_ char *error = NULL, *same = NULL, *library = NULL;
         int first, second;
         pid_t one, two;
-        char copy[32];
+        char copy[] = "/tmp/tlob-names-XXXXXX";
         Tracefs t;
 
-        copy_program(copy);
+        tracefs_copy_target(copy);
         tracefs_begin(&t, "named");
         first = tracefs_add_marks(&t, "5ms");
         second = add_to(&t, copy, "target_one", "target_two", &error);
@@ -206,8 +162,8 @@ static void test_which_binding(void **state) {
         assert_non_null(strstr(library, "could not be told from"));
         assert_int_equal(tracefs_count_lines(), 3);
 
-        one = start_program(tracefs_target());
-        two = start_program(copy);
+        one = tracefs_start_program(tracefs_target());
+        two = tracefs_start_program(copy);
         raise_window(two);
         raise_window(one);
         raise_window(getpid()); /* the program of someone else's binding */
@@ -218,12 +174,12 @@ static void test_which_binding(void **state) {
         tracefs_assert_told(&t, "1 violations of bindings that are gone, or of others");
 
         /* A task that is gone may have run any of them. */
-        stop_program(one);
+        tracefs_stop_program(one);
         raise_window(one);
         tracefs_wait(&t);
         assert_int_equal(t.n_reports, 2);
         tracefs_assert_told(&t, "1 violations that may be of several bindings");
-        stop_program(two);
+        tracefs_stop_program(two);
         tracefs_finish(&t);
         assert_ok(unlink(copy));
 }
@@ -237,7 +193,7 @@ static void test_foreign(void **state) {
         tracefs_begin(&t, "named");
         (void) tracefs_add_marks(&t, "5ms");
         tracefs_collect(&t);
-        child = start_program(tracefs_target());
+        child = tracefs_start_program(tracefs_target());
         assert_true(asprintf(&line, "p:other %s:0x40 0x44 threshold=5000", path) > 0);
         assert_ok(tracefs_write(MONITOR, line));
         tracefs_wait(&t);
@@ -251,7 +207,7 @@ static void test_foreign(void **state) {
         raise_window(child);
         tracefs_wait(&t);
         assert_int_equal(t.n_reports, 1);
-        stop_program(child);
+        tracefs_stop_program(child);
         tracefs_finish(&t);
 }
 
@@ -262,7 +218,7 @@ static void test_loss(void **state) {
 
         tracefs_begin(&t, "named");
         (void) tracefs_add_marks(&t, "5ms");
-        child = start_program(tracefs_target());
+        child = tracefs_start_program(tracefs_target());
         raise_on_cpu(0);
         raise_change(child, "stopped", "start", "running");
         pass(6);
@@ -279,7 +235,7 @@ static void test_loss(void **state) {
         raise_window(child);
         tracefs_wait(&t);
         assert_int_equal(t.n_reports, 1);
-        stop_program(child);
+        tracefs_stop_program(child);
         tracefs_finish(&t);
 }
 
@@ -287,11 +243,11 @@ static void test_loss(void **state) {
 static void test_crash(void **state) {
         _cleanup_free_ char *error = NULL, *text = NULL;
         pid_t child, daemon;
-        char copy[32];
+        char copy[] = "/tmp/tlob-names-XXXXXX";
         Tracefs t;
         int status;
 
-        copy_program(copy);
+        tracefs_copy_target(copy);
         tracefs_start(&t, "named");
         daemon = fork();
         assert_true(daemon >= 0);
@@ -313,11 +269,11 @@ static void test_crash(void **state) {
         assert_non_null(strstr(text, "\np:tlobd_1 /"));
         assert_int_equal(tracefs_count_lines(), 2);
 
-        child = start_program(tracefs_target());
+        child = tracefs_start_program(tracefs_target());
         raise_window(child);
         tracefs_wait(&t);
         assert_int_equal(t.n_reports, 1);
-        stop_program(child);
+        tracefs_stop_program(child);
         tracefs_finish(&t);
         assert_ok(unlink(copy));
 }

@@ -305,6 +305,43 @@ int tracefs_add_marks(Tracefs *t, const char *budget) {
         return index;
 }
 
+void tracefs_copy_target(char *path) {
+        _cleanup_close_ int in = open(tracefs_target(), O_RDONLY | O_CLOEXEC);
+        _cleanup_close_ int out = mkostemp(path, O_CLOEXEC);
+        char buffer[65536];
+        ssize_t n;
+
+        assert_true(in >= 0 && out >= 0);
+        while ((n = read(in, buffer, sizeof(buffer))) > 0)
+                assert_int_equal(write(out, buffer, (size_t) n), n);
+        assert_ok(fchmod(out, 0755));
+}
+
+pid_t tracefs_start_program(const char *path) {
+        int started[2];
+        pid_t child;
+        char c;
+
+        /* Its other end is closed by the program's start. */
+        assert_ok(pipe2(started, O_CLOEXEC));
+        child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+                (void) execl(path, path, "wait", NULL);
+                (void) write(started[1], "", 1);
+                _exit(127);
+        }
+        (void) close(started[1]);
+        assert_int_equal(read(started[0], &c, 1), 0);
+        (void) close(started[0]);
+        return child;
+}
+
+void tracefs_stop_program(pid_t child) {
+        (void) kill(child, SIGKILL);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
 void tracefs_begin(Tracefs *t, const char *dialect) {
         tracefs_start(t, dialect);
         tracefs_make_backend(t);

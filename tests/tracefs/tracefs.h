@@ -74,6 +74,13 @@ int tracefs_add_marks(Tracefs *tracefs, const char *budget);
 /* The path of a program that nobody runs. */
 const char *tracefs_target(void);
 
+/* A process of the target, or of a copy of it, that waits until it is stopped. */
+pid_t tracefs_start_program(const char *path);
+void tracefs_stop_program(pid_t child);
+
+/* A copy of the target; path is a template as of mkstemp(). */
+void tracefs_copy_target(char *path);
+
 size_t tracefs_count_lines(void);
 bool tracefs_is_enabled(void);
 

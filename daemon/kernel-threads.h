@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef KERNEL_THREADS_H
+#define KERNEL_THREADS_H
+
+#include <stddef.h>
+
+#include "kernel-file.h"
+
+/*
+ * How many threads may run code of these files now: of programs that are running, and of processes that have
+ * a library mapped. each (may be NULL): of every file by itself; *ret_total: a thread counts once.
+ */
+int kernel_threads_count(const KernelFile *files, size_t n_files, unsigned *each,
+                         unsigned *ret_total);
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* How many threads may run what the monitor measures: counted, and what follows when there are too many. */
+
+#include "kernel-backend.h"
+#include "kernel-threads.h"
+#include "test.h"
+#include "tracefs.h"
+
+#define CROWD (KERNEL_SLOTS + 6)
+
+static const char *const marks[] = { "Start", "target_one", "Stop", "target_two" };
+
+static KernelFile file_of(const char *path) {
+        KernelFile file = kernel_file_from_path(path);
+
+        assert_true(file.inode != 0);
+        return file;
+}
+
+static void start_crowd(pid_t crowd[static CROWD]) {
+        for (size_t i = 0; i < CROWD; i++)
+                crowd[i] = tracefs_start_program(tracefs_target());
+}
+
+static void stop_crowd(const pid_t crowd[static CROWD]) {
+        for (size_t i = 0; i < CROWD; i++)
+                tracefs_stop_program(crowd[i]);
+}
+
+static int add(Tracefs *t, const char *file, const char *start, const char *stop, char **ret) {
+        return tracefs_add(t,
+                           (const char *[]){ "Executable", file, "Start", start, "Stop", stop,
+                                             "BudgetSec", "5ms", NULL },
+                           0, 0, ret);
+}
+
+static void test_count(void **state) {
+        KernelFile files[] = { file_of(tracefs_target()), file_of("/proc/self/exe"), {} };
+        unsigned each[ELEMENTSOF(files)], total;
+        pid_t one, two;
+
+        assert_true(files[0].is_program && files[1].is_program);
+        assert_ok(kernel_threads_count(files, 2, each, &total));
+        assert_int_equal(each[0], 0);
+        assert_int_equal(each[1], 1); /* this test */
+        one = tracefs_start_program(tracefs_target());
+        two = tracefs_start_program(tracefs_target());
+        assert_ok(kernel_threads_count(files, 2, each, &total));
+        assert_int_equal(each[0], 2);
+        assert_int_equal(each[1], 1);
+        assert_int_equal(total, 3);
+
+        /* Both have the C library, and count once. */
+        files[2] = file_of("/lib/x86_64-linux-gnu/libc.so.6");
+        assert_false(files[2].is_program);
+        assert_ok(kernel_threads_count(files, 3, each, &total));
+        assert_true(each[2] >= 3);
+        assert_int_equal(total, each[2]);
+        tracefs_stop_program(one);
+        tracefs_stop_program(two);
+        assert_ok(kernel_threads_count(files, 0, NULL, &total));
+        assert_int_equal(total, 0);
+}
+
+static void test_before(void **state) {
+        _cleanup_free_ char *error = NULL;
+        pid_t crowd[CROWD];
+        Tracefs t;
+
+        tracefs_begin(&t, "v3");
+        start_crowd(crowd);
+        assert_int_equal(add(&t, tracefs_target(), marks[1], marks[3], &error), -EOPNOTSUPP);
+        assert_non_null(strstr(error, "room for 64 threads, and 70"));
+        assert_int_equal(tracefs_count_lines(), 1);
+        stop_crowd(crowd);
+        tracefs_finish(&t);
+}
+
+/* All bindings share the slots, also with one that has threads enough by itself. */
+static void test_together(void **state) {
+        char copy[] = "/tmp/tlob-crowd-XXXXXX";
+        _cleanup_free_ char *error = NULL;
+        pid_t crowd[CROWD], more[CROWD];
+        size_t n = CROWD / 2;
+        Tracefs t;
+
+        tracefs_copy_target(copy);
+        tracefs_begin(&t, "v3");
+        for (size_t i = 0; i < n; i++) {
+                crowd[i] = tracefs_start_program(tracefs_target());
+                more[i] = tracefs_start_program(copy);
+        }
+        (void) tracefs_add_marks(&t, "5ms");
+        assert_int_equal(add(&t, copy, marks[1], marks[3], &error), -EOPNOTSUPP);
+        assert_non_null(strstr(error, "with this binding 7"));
+        assert_int_equal(tracefs_count_lines(), 2);
+        for (size_t i = 0; i < n; i++) {
+                tracefs_stop_program(crowd[i]);
+                tracefs_stop_program(more[i]);
+        }
+        tracefs_finish(&t);
+        assert_ok(unlink(copy));
+}
+
+/* Threads that begin later: the manager is advised, once, and the number is told. */
+static void test_later(void **state) {
+        pid_t crowd[CROWD];
+        uint32_t index;
+        Tracefs t;
+
+        tracefs_begin(&t, "v3");
+        index = (uint32_t) tracefs_add_marks(&t, "5ms");
+        tracefs_collect(&t);
+        start_crowd(crowd);
+        tracefs_expect_notice(&t, "room for 64 threads, and 7", index);
+        assert_true(t.notices[t.n_notices - 1].is_advice);
+        tracefs_assert_told(&t, "threads at once that may run the code of its bindings, 64");
+
+        /* It stays where it is, and is measured. */
+        raise_violation(getpid(), "running", UINT64_C(5000000), 6000000, 0, 0);
+        tracefs_wait(&t);
+        assert_int_equal(t.n_reports, 1);
+        tracefs_wait(&t);
+        assert_int_equal(t.n_notices, 1);
+        stop_crowd(crowd);
+        tracefs_finish(&t);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_count),
+                cmocka_unit_test(test_before),
+                cmocka_unit_test(test_together),
+                cmocka_unit_test(test_later),
+        };
+
+        cmocka_set_test_filter(getenv("TLOB_TEST_FILTER"));
+        return cmocka_run_group_tests(tests, tracefs_setup_namespace, tracefs_teardown_namespace);
+}
