@@ -70,7 +70,7 @@ bool kernel_backend_has_entries(const KernelBackend *b) {
         return false;
 }
 
-/* Our lines: those of the entries, and those that a daemon before us has left. */
+/* Our lines: of the entries, left by a daemon before us, and not gone yet. */
 int kernel_backend_save(KernelBackend *b) {
         KernelState state = { .enabled = b->state.enabled, .mounted = b->state.mounted };
         int r = 0;
@@ -82,6 +82,9 @@ int kernel_backend_save(KernelBackend *b) {
         for (size_t i = 0; i < b->left.n && r >= 0; i++)
                 r = kernel_lines_add(&state.lines, b->left.items[i].text,
                                      strlen(b->left.items[i].text));
+        for (size_t i = 0; i < b->leaving.n && r >= 0; i++)
+                r = kernel_lines_add(&state.lines, b->leaving.items[i].text,
+                                     strlen(b->leaving.items[i].text));
         if (r >= 0)
                 r = kernel_state_save(&state);
         kernel_state_done(&state);
@@ -138,6 +141,7 @@ static Backend *kernel_backend_free(Backend *backend) {
                 }
         for (size_t i = 0; i < b->left.n; i++)
                 (void) kernel_monitor_remove_line(&b->monitor, &b->left.items[i]);
+        b->remover = kernel_remover_free(b->remover);
         if (b->stream) {
                 switch_off(b);
                 (void) kernel_state_forget();
@@ -152,6 +156,7 @@ static Backend *kernel_backend_free(Backend *backend) {
         kernel_state_done(&b->state);
         kernel_lines_done(&b->foreign);
         kernel_lines_done(&b->left);
+        kernel_lines_done(&b->leaving);
         for (size_t i = 0; i < b->n_notices; i++)
                 free(b->notices[i].text);
         free(b->notices);
@@ -233,6 +238,8 @@ static int kernel_backend_set_up(KernelBackend *b, const BackendConfig *config, 
                 return -errno;
 
         r = look_around(b, ret_reason);
+        if (r >= 0)
+                r = kernel_remover_new(&b->monitor, b->kick_fd, &b->remover);
         if (r >= 0)
                 r = kernel_stream_new(&b->tracing, kernel_monitor_has_names(&b->monitor),
                                       config->ring_buffer_size, &b->stream, &stale, ret_reason);
@@ -325,17 +332,10 @@ static int kernel_backend_remove(Backend *backend, uint32_t index, Statistics *r
                                  Histogram *histogram) {
         KernelBackend *b = KERNEL(backend);
         KernelEntry *entry = &b->entries[index];
-        int r;
 
         kernel_repair_unwatch_file(b, entry);
-        r = kernel_monitor_remove(&b->monitor, entry->fd, &entry->line);
-        /* -ENOENT: someone was quicker. */
-        if (r < 0 && r != -ENOENT)
-                kernel_backend_notice(
-                        b, LOG_WARNING, BACKEND_NO_INDEX,
-                        "'%s' cannot be removed from the kernel's monitor, ignoring: %s",
-                        entry->line.text, strerror(-r));
         entry->retired = true;
+        kernel_leaving_add(b, &entry->line, fcntl(entry->fd, F_DUPFD_CLOEXEC, 3));
         kernel_retire_threshold(b, entry->line.threshold);
         (void) kernel_backend_save(b);
         if (ret_final)
@@ -393,6 +393,7 @@ static int kernel_backend_dispatch(Backend *backend, BackendReportHandler handle
         n = kernel_stream_read(b->stream, kernel_on_violation, b);
         if (kernel_stream_is_pending(b->stream))
                 (void) eventfd_write(b->kick_fd, 1);
+        kernel_leaving_reap(b);
         r = kernel_repair_run(b);
         kernel_crowd_run(b);
 

@@ -5,6 +5,7 @@
 #include "backend.h"
 #include "kernel-file.h"
 #include "kernel-monitor.h"
+#include "kernel-remover.h"
 #include "kernel-state.h"
 #include "kernel-stream.h"
 #include "kernel-task.h"
@@ -40,6 +41,7 @@ typedef struct KernelBackend {
         KernelMonitor monitor;
         KernelStream *stream;
         KernelTasks *tasks;
+        KernelRemover *remover;
         bool sees_tasks; /* thread ids in /proc are those of the events */
         int epoll_fd;
         int watch_fd;           /* inotify */
@@ -55,6 +57,7 @@ typedef struct KernelBackend {
         KernelState state;   /* what is on disk */
         KernelLines foreign; /* bindings of others, as last seen */
         KernelLines left;    /* ours, of a daemon that died, that nobody has asked for yet */
+        KernelLines leaving; /* ours, that are being removed */
 
         /* Thresholds of bindings that are gone: what comes of them belongs to nobody. */
         uint64_t retired[KERNEL_RETIRED_MAX];
@@ -123,6 +126,14 @@ void kernel_entry_done(KernelBackend *b, KernelEntry *entry);
  * the task? 0, or -EOPNOTSUPP and a sentence.
  */
 int kernel_check_owner(const KernelBackend *b, const KernelEntry *entry, char **ret_reason);
+
+/*
+ * Has the line taken out of the monitor; fd: of its file, or -EBADF, taken over. reap() sees what became of
+ * it, and wait_for() waits for those on the same file, where a new one may be in their way.
+ */
+void kernel_leaving_add(KernelBackend *b, const KernelLine *line, int fd);
+void kernel_leaving_reap(KernelBackend *b);
+void kernel_leaving_wait_for(KernelBackend *b, const char *path);
 
 /* As a KernelEventHandler, during dispatch(): userdata is the KernelBackend. */
 void kernel_on_violation(const KernelEvent *event, void *userdata);

@@ -76,7 +76,8 @@ static const char *choose_name(const KernelBackend *b, char ret[static NAME_SIZE
                 return NULL;
         for (unsigned i = 0; taken; i++) {
                 (void) snprintf(ret, NAME_SIZE, "tlobd_%u", i);
-                taken = has_name(&b->foreign, ret) || has_name(&b->left, ret);
+                taken = has_name(&b->foreign, ret) || has_name(&b->left, ret) ||
+                        has_name(&b->leaving, ret);
                 for (size_t j = 0; j < b->n_entries && !taken; j++)
                         taken = b->entries[j].used && streq_empty(b->entries[j].line.name, ret);
         }
@@ -152,6 +153,7 @@ static int check_line(KernelBackend *b, KernelEntry *entry, char **ret_reason) {
 static int entry_write(KernelBackend *b, KernelEntry *entry, char **ret_reason) {
         int r;
 
+        kernel_leaving_wait_for(b, entry->line.path);
         /* On disk before in the kernel. */
         r = kernel_backend_save(b);
         if (r < 0)
@@ -236,6 +238,7 @@ static int reset_monitor(KernelBackend *b) {
         _cleanup_(kernel_lines_done) KernelLines lines = {};
         int r;
 
+        kernel_remover_wait(b->remover);
         r = kernel_monitor_list(&b->monitor, &lines);
         if (r >= 0)
                 r = kernel_backend_enable(b, false);

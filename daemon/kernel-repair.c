@@ -159,7 +159,8 @@ int kernel_repair_note_foreign(KernelBackend *b, const KernelLines *lines) {
                 const KernelLine *line = &lines->items[i];
                 int r;
 
-                if (entry_of(b, line) || kernel_lines_find(&b->left, line))
+                if (entry_of(b, line) || kernel_lines_find(&b->left, line) ||
+                    kernel_lines_find(&b->leaving, line))
                         continue;
                 r = kernel_lines_add(&b->foreign, line->text, strlen(line->text));
                 if (r < 0)
@@ -257,10 +258,10 @@ static void remove_left(KernelBackend *b) {
         if (b->left.n == 0)
                 return;
         for (size_t i = 0; i < b->left.n; i++)
-                (void) kernel_monitor_remove_line(&b->monitor, &b->left.items[i]);
+                kernel_leaving_add(b, &b->left.items[i], -EBADF);
         kernel_backend_notice(
                 b, LOG_NOTICE, BACKEND_NO_INDEX,
-                "Removed %zu bindings from the kernel's monitor that a tlobd which died "
+                "%zu bindings are removed from the kernel's monitor that a tlobd which died "
                 "had left there",
                 b->left.n);
         kernel_lines_done(&b->left);

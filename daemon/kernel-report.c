@@ -40,7 +40,8 @@ static KernelEntry *find_entry_of_task(KernelBackend *b, const KernelEvent *even
                         found = &b->entries[i];
                         n++;
                 }
-        n += count_owners(&b->foreign, program) + count_owners(&b->left, program);
+        n += count_owners(&b->foreign, program) + count_owners(&b->left, program) +
+             count_owners(&b->leaving, program);
         if (n > 1) {
                 b->n_ambiguous++;
                 return NULL;
@@ -80,13 +81,18 @@ int kernel_check_owner(const KernelBackend *b, const KernelEntry *entry, char **
                               other);
 }
 
-/* It was not the binding's: a breakdown below the budget, or a start before the binding was there. */
-static bool is_false(const KernelBackend *b, const KernelEvent *event, const KernelEntry *entry,
-                     uint64_t elapsed_ns) {
+static bool is_below_budget(const KernelBackend *b, const KernelEvent *event,
+                            const KernelEntry *entry, uint64_t elapsed_ns) {
         if (kernel_monitor_has_names(&b->monitor))
-                return elapsed_ns < entry->budget_ns ||
-                       event->time_ns - elapsed_ns < entry->since_ns;
+                return elapsed_ns < entry->budget_ns;
         return elapsed_ns / kernel_monitor_unit_ns(&b->monitor) < event->threshold;
+}
+
+/* Where thresholds do not tell: of a binding that was on the same program before. */
+static bool is_older(const KernelBackend *b, const KernelEvent *event, const KernelEntry *entry,
+                     uint64_t elapsed_ns) {
+        return kernel_monitor_has_names(&b->monitor) &&
+               event->time_ns - elapsed_ns < entry->since_ns;
 }
 
 static void report_event(KernelBackend *b, const KernelEvent *event, const KernelEntry *entry,
@@ -126,7 +132,11 @@ void kernel_on_violation(const KernelEvent *event, void *userdata) {
                 return;
         for (size_t i = 0; i < TLOB_N_STATES; i++)
                 elapsed_ns += event->spent_ns[i];
-        if (is_false(b, event, entry, elapsed_ns)) {
+        if (is_older(b, event, entry, elapsed_ns)) {
+                b->n_unowned++;
+                return;
+        }
+        if (is_below_budget(b, event, entry, elapsed_ns)) {
                 b->n_false++;
                 return;
         }

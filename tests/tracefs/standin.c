@@ -6,7 +6,7 @@
  * named; none: no rv at all; other: rv without tlob; locked: v3, but "monitor" may not be written.
  *
  * Everything but rv is a symbolic link to the real thing: instances, events and their buffers are the
- * kernel's own. It runs in the foreground until it is unmounted, and says "ready" first.
+ * kernel's own. TLOB_STANDIN_REMOVE_USEC: how long it takes to remove a binding. It runs in the foreground until it is unmounted, and says "ready" first.
  */
 
 #define FUSE_USE_VERSION 31
@@ -26,6 +26,7 @@ static struct {
         bool has_tlob;
         bool locked;
         bool reacting_on;
+        useconds_t remove_usec;
         const char *real;
 } self = { .monitor.on = true, .has_rv = true, .has_tlob = true, .reacting_on = true };
 
@@ -276,6 +277,9 @@ static int do_write(const char *path, const char *data, size_t size, off_t offse
 
         if (i < 0)
                 return -ENOENT;
+        /* It waits there until no CPU is in the probes. */
+        if (files[i].kind == FILE_MONITOR && size > 0 && data[0] == '-')
+                (void) usleep(self.remove_usec);
         if (files[i].kind == FILE_MONITOR)
                 r = standin_monitor_write(&self.monitor, data, size, fuse_get_context()->pid);
         else {
@@ -337,6 +341,7 @@ int main(int argc, char *argv[]) {
                 return 2;
         }
         self.real = argv[2];
+        self.remove_usec = (useconds_t) atoi(getenv("TLOB_STANDIN_REMOVE_USEC") ?: "0");
         /* Not to outlive a test that fails. */
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         /* In the foreground, in one thread. */

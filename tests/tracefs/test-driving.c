@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 
+#include "kernel-tracing.h"
 #include "test.h"
 #include "tracefs.h"
 
@@ -34,7 +35,7 @@ static void test_add_and_remove(void **state) {
                 assert_non_null(strstr(text, path));
 
                 assert_ok(t.backend->ops->remove(t.backend, (uint32_t) index, &final, NULL));
-                assert_int_equal(tracefs_count_lines(), 1);
+                tracefs_expect_lines(&t, 1);
                 assert_int_equal(final.counters.violations, 0);
                 assert_true(final.counters.starts == STATISTIC_UNKNOWN);
                 tracefs_finish(&t);
@@ -120,6 +121,39 @@ static void test_removed_at_once(void **state) {
         tracefs_finish(&t);
 }
 
+/* The monitor takes its time to remove a binding: nobody waits for that but who wants its place. */
+static void test_slow_removal(void **state) {
+        const uint64_t removal_ns = 500000000;
+        uint64_t begin;
+        uint32_t index;
+        Tracefs t;
+
+        assert_ok(setenv("TLOB_STANDIN_REMOVE_USEC", "500000", true));
+        tracefs_begin(&t, "v3");
+        index = (uint32_t) tracefs_add_marks(&t, "5ms");
+        tracefs_collect(&t);
+
+        begin = kernel_now_ns();
+        assert_ok(t.backend->ops->remove(t.backend, index, NULL, NULL));
+        tracefs_collect(&t);
+        assert_true(kernel_now_ns() - begin < removal_ns / 2);
+        tracefs_expect_lines(&t, 1);
+        assert_true(kernel_now_ns() - begin >= removal_ns);
+
+        /* The same place again, while the old one is on its way out. */
+        index = (uint32_t) tracefs_add_marks(&t, "5ms");
+        assert_ok(t.backend->ops->remove(t.backend, index, NULL, NULL));
+        tracefs_collect(&t);
+        index = (uint32_t) tracefs_add_marks(&t, "6ms");
+        assert_int_equal(tracefs_count_lines(), 2);
+        assert_int_equal(tracefs_threshold(1), 6000000);
+
+        /* In the end, what is left to do is done. */
+        assert_ok(t.backend->ops->remove(t.backend, index, NULL, NULL));
+        assert_ok(unsetenv("TLOB_STANDIN_REMOVE_USEC"));
+        tracefs_finish(&t);
+}
+
 static void test_cannot(void **state) {
         static const struct {
                 const char *keys[9];
@@ -175,8 +209,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_add_and_remove),  cmocka_unit_test(test_microseconds),
                 cmocka_unit_test(test_enabled_before),  cmocka_unit_test(test_set_budget),
-                cmocka_unit_test(test_removed_at_once), cmocka_unit_test(test_cannot),
-                cmocka_unit_test(test_function),
+                cmocka_unit_test(test_removed_at_once), cmocka_unit_test(test_slow_removal),
+                cmocka_unit_test(test_cannot),          cmocka_unit_test(test_function),
         };
 
         cmocka_set_test_filter(getenv("TLOB_TEST_FILTER"));

@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -327,6 +328,8 @@ pid_t tracefs_start_program(const char *path) {
         child = fork();
         assert_true(child >= 0);
         if (child == 0) {
+                /* Not to outlive a test that fails. */
+                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
                 (void) execl(path, path, "wait", NULL);
                 (void) write(started[1], "", 1);
                 _exit(127);
@@ -354,6 +357,12 @@ size_t tracefs_count_lines(void) {
         for (const char *p = text; *p; p++)
                 n += *p == '\n';
         return n;
+}
+
+void tracefs_expect_lines(Tracefs *t, size_t n) {
+        for (int i = 0; i < 10 && tracefs_count_lines() != n; i++)
+                tracefs_wait(t);
+        assert_int_equal(tracefs_count_lines(), n);
 }
 
 bool tracefs_is_enabled(void) {

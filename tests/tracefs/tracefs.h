@@ -82,6 +82,9 @@ void tracefs_stop_program(pid_t child);
 void tracefs_copy_target(char *path);
 
 size_t tracefs_count_lines(void);
+
+/* Waits until the monitor has so many. */
+void tracefs_expect_lines(Tracefs *tracefs, size_t n);
 bool tracefs_is_enabled(void);
 
 /* True if a sentence of the limitations has that in it. */
