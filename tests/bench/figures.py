@@ -108,6 +108,7 @@ def tick(samples):
 WINDOW = "a window, unit filter on, against two empty probes"
 BPFTRACE = "a window, unit filter on, against bpftrace"
 PIPE = "a pipe ping-pong of our own"
+MONITOR = "the kernel's monitor (stand-in)"
 FLOOD = "200 threads in windows at once"
 
 
@@ -126,6 +127,26 @@ def lateness_rows():
                           f"report after the deadline, {words}, {state}: p{q * 100:.0f}",
                           percentile(f"{mode}.{way}", q), "us", limit,
                           f"DeadlineMode={mode}")
+
+
+def monitor_rows():
+    for rate in (10, 1000):
+        for q in (0.5, 0.99):
+            yield Row("monitor",
+                      f"{MONITOR}, from the violation to a D-Bus client that has the signal, {rate} a "
+                      f"second: p{q * 100:.0f}",
+                      percentile(f"monitor.signal.{rate}", q, 1 / 1000), "ms")
+    yield Row("monitor", f"{MONITOR}, CPU time for 1000 violations, each signalled",
+              median("monitor.cpu.told"), "ms")
+    yield Row("monitor", f"{MONITOR}, CPU time for 1000 violations, above the rate limit",
+              median("monitor.cpu.counted"), "ms")
+    yield Row("monitor", "1000 violations recorded raw, for `trace-cmd restore` and `report`, CPU time",
+              median("monitor.cpu.trace-cmd"), "ms")
+    yield Row("monitor", f"{MONITOR}, events a second until some are lost",
+              median("monitor.lossless"))
+    yield Row("monitor", f"{MONITOR}, events lost beyond that, and counted",
+              median("monitor.lost"))
+    yield Row("monitor", f"{MONITOR}, events lost and not counted", worst("monitor.uncounted"), "", 0)
 
 
 def scale_rows():
@@ -177,6 +198,8 @@ ROWS = [
         percentile("signal", 0.5, 1 / 1000), "ms"),
     Row("signal", "from the deadline to a D-Bus client that has the signal, 10 a second: p99",
         percentile("signal", 0.99, 1 / 1000), "ms", 10),
+
+    *monitor_rows(),
 
     *scale_rows(),
 
