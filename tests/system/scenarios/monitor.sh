@@ -204,6 +204,25 @@ kill "${crowd[@]}"
 wait 2>/dev/null
 tlobctl remove-binding crowd
 
+# The same, but they begin later. One that has to stay is told of.
+check "a binding of the kernel's" tlobctl add-binding crowd --executable=$victim \
+        --start=victim_begin_y --stop=victim_end_y --budget=1s
+equal "which is the kernel's at first" "$(backend_of crowd)" kernel
+check "and one that has to stay" tlobctl add-binding stays --executable=$victim \
+        --start=victim_begin_z --stop=victim_end_z --budget=1s --backend=kernel
+crowd=()
+for _ in {1..70}; do
+        $victim sleep:120000000000 &
+        crowd+=($!)
+done
+check "it goes to BPF when threads begin" until_true uses crowd bpf
+check "the other one stays" uses stays kernel
+holds "and how many threads there are is told" "$(tlobctl status -j)" \
+        'any(.Limitations[]; test("threads at once that may run the code of its bindings, 64"))'
+kill "${crowd[@]}"
+wait 2>/dev/null
+tlobctl remove-binding crowd stays
+
 # The end.
 systemctl stop tlobd
 equal "in the end the monitor is off, as it was" "$(read_switch $tlob/enable)" 0
