@@ -19,14 +19,6 @@ static void told(KernelBackend *b, const KernelLine *line, int error) {
                         line->text, strerror(-error));
 }
 
-void kernel_leaving_add(KernelBackend *b, const KernelLine *line, int fd) {
-        if (kernel_lines_add(&b->leaving, line->text, strlen(line->text)) >= 0 &&
-            kernel_remover_push(b->remover, line, fd) >= 0)
-                return;
-        /* For want of memory. */
-        told(b, line, kernel_monitor_remove_line(&b->monitor, line));
-}
-
 static void drop(KernelLines *lines, const KernelLine *line) {
         for (size_t i = 0; i < lines->n; i++)
                 if (streq(lines->items[i].text, line->text)) {
@@ -34,6 +26,20 @@ static void drop(KernelLines *lines, const KernelLine *line) {
                         lines->items[i] = lines->items[--lines->n];
                         return;
                 }
+}
+
+void kernel_leaving_add(KernelBackend *b, const KernelLine *line, int fd) {
+        int r;
+
+        r = kernel_lines_add(&b->leaving, line->text, strlen(line->text));
+        if (r < 0)
+                safe_close(fd);
+        else
+                r = kernel_remover_push(b->remover, line, fd);
+        if (r >= 0)
+                return;
+        drop(&b->leaving, line);
+        told(b, line, kernel_monitor_remove_line(&b->monitor, line));
 }
 
 void kernel_leaving_reap(KernelBackend *b) {

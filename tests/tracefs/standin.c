@@ -3,7 +3,7 @@
 /*
  * standin DIALECT REAL MOUNTPOINT: a file system that shows the tracing file system REAL, with a
  * directory rv of its own, as a kernel has it whose tlob monitor is of that dialect. DIALECT: v1 to v5,
- * named; none: no rv at all; other: rv without tlob; locked: v3, but "monitor" may not be written.
+ * named; none: no rv at all; other: rv without tlob; locked, readonly: v3, but "monitor" may not be written.
  *
  * Everything but rv is a symbolic link to the real thing: instances, events and their buffers are the
  * kernel's own. TLOB_STANDIN_REMOVE_USEC: how long it takes to remove a binding. It runs in the foreground until it is unmounted, and says "ready" first.
@@ -24,7 +24,7 @@ static struct {
         StandinMonitor monitor;
         bool has_rv;
         bool has_tlob;
-        bool locked;
+        int write_error; /* of "monitor" */
         bool reacting_on;
         useconds_t remove_usec;
         const char *real;
@@ -192,8 +192,9 @@ static int do_open(const char *path, struct fuse_file_info *info) {
 
         if (i < 0)
                 return -ENOENT;
-        if (self.locked && files[i].kind == FILE_MONITOR && (info->flags & O_ACCMODE) != O_RDONLY)
-                return -EPERM;
+        if (self.write_error && files[i].kind == FILE_MONITOR &&
+            (info->flags & O_ACCMODE) != O_RDONLY)
+                return self.write_error;
         if (info->flags & O_TRUNC)
                 truncated(files[i].kind);
         info->direct_io = 1;
@@ -315,8 +316,8 @@ static int configure(const char *dialect) {
                 self.has_rv = false;
         else if (streq(dialect, "other"))
                 self.has_tlob = false;
-        else if (streq(dialect, "locked")) {
-                self.locked = true;
+        else if (streq(dialect, "locked") || streq(dialect, "readonly")) {
+                self.write_error = streq(dialect, "locked") ? -EPERM : -EROFS;
                 self.monitor.dialect = STANDIN_V3;
         } else
                 return standin_dialect_from_string(dialect, &self.monitor.dialect);

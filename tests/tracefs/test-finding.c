@@ -53,6 +53,7 @@ static void test_finding(void **state) {
                 { "v5", 0, NULL },
                 { "named", 0, NULL },
                 { "locked", -EPERM, "locked down" },
+                { "readonly", -EROFS, "may not write to" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {

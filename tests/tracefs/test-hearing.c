@@ -6,7 +6,9 @@
  */
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -232,6 +234,54 @@ static void test_unknown_task(void **state) {
         tracefs_finish(&t);
 }
 
+/* Where the daemon sees other process ids than the events have: none is better than a wrong one. */
+static void listen_elsewhere(Tracefs *t, pid_t id) {
+        const char *const keys[] = { "Executable", tracefs_target(), "Start",     "target_one",
+                                     "Stop",       "target_two",     "BudgetSec", "5ms",
+                                     "Unit",       "a.service",      NULL };
+        _cleanup_free_ char *error = NULL;
+
+        assert_ok(mount("proc", "/proc", "proc", 0, NULL));
+        tracefs_make_backend(t);
+        (void) tracefs_add_marks(t, "5ms");
+        raise_violation(id, "running", BUDGET, 6000000, 0, 0);
+        tracefs_wait(t);
+        assert_int_equal(t->n_reports, 1);
+        assert_int_equal(t->reports[0].tid, 0);
+        assert_int_equal(t->reports[0].pid, 0);
+        assert_string_equal(t->reports[0].comm, "");
+        assert_int_equal(tracefs_add(t, keys, 0, 0, &error), -EOPNOTSUPP);
+        assert_non_null(strstr(error, "does not see the machine's process ids"));
+        t->backend = t->backend->ops->free(t->backend);
+}
+
+static void test_other_process_ids(void **state) {
+        pid_t child, id = getpid();
+        int status;
+        Tracefs t;
+
+        tracefs_start(&t, "v3");
+        child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+                pid_t first;
+
+                /* Its first process is the next child. */
+                assert_ok(unshare(CLONE_NEWPID | CLONE_NEWNS));
+                first = fork();
+                assert_true(first >= 0);
+                if (first == 0) {
+                        listen_elsewhere(&t, id);
+                        _exit(0);
+                }
+                assert_int_equal(waitpid(first, &status, 0), first);
+                _exit(status == 0 ? 0 : 1);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+        tracefs_finish(&t);
+}
+
 /* More than the buffers hold: what is missing is counted, to the event. */
 static void test_loss(void **state) {
         const size_t n = 20000;
@@ -271,10 +321,15 @@ static void test_flood(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_hearing),      cmocka_unit_test(test_which_binding),
-                cmocka_unit_test(test_no_violation), cmocka_unit_test(test_labels),
-                cmocka_unit_test(test_confinement),  cmocka_unit_test(test_unknown_task),
-                cmocka_unit_test(test_loss),         cmocka_unit_test(test_flood),
+                cmocka_unit_test(test_hearing),
+                cmocka_unit_test(test_which_binding),
+                cmocka_unit_test(test_no_violation),
+                cmocka_unit_test(test_labels),
+                cmocka_unit_test(test_confinement),
+                cmocka_unit_test(test_unknown_task),
+                cmocka_unit_test(test_other_process_ids),
+                cmocka_unit_test(test_loss),
+                cmocka_unit_test(test_flood),
         };
 
         cmocka_set_test_filter(getenv("TLOB_TEST_FILTER"));
