@@ -289,6 +289,8 @@ static void test_each_byte_broken(void **state) {
                                 elf_site_done(&site);
                         if (elf && elf_file_resolve(elf, "0x300", &site, NULL) >= 0)
                                 elf_site_done(&site);
+                        if (elf)
+                                (void) elf_file_is_program(elf);
                         *byte = saved;
                 }
 }
@@ -354,19 +356,34 @@ static void test_libc(void **state) {
 #endif
 }
 
+/* What can be loaded into a program is none, though the C library can be run. */
+static void test_program(void **state) {
+        _cleanup_(elf_file_freep) ElfFile *self = NULL, *libc = NULL, *fixed = NULL, *loose = NULL;
+        _cleanup_free_ char *path = NULL;
+        ElfImage image;
+
+        assert_ok(elf_file_open("/proc/self/exe", &self, NULL));
+        assert_true(elf_file_is_program(self));
+        assert_ok(library_find("libc.so.6", NULL, &path));
+        assert_ok(elf_file_open(path, &libc, NULL));
+        assert_false(elf_file_is_program(libc));
+
+        elf_image_init(&image);
+        loose = open_image(&image);
+        assert_false(elf_file_is_program(loose));
+        image.header.e_type = ET_EXEC;
+        fixed = open_image(&image);
+        assert_true(elf_file_is_program(fixed));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_resolve),
-                cmocka_unit_test(test_resolve_refuses),
-                cmocka_unit_test(test_no_symbols),
-                cmocka_unit_test(test_not_elf),
-                cmocka_unit_test(test_not_a_file),
-                cmocka_unit_test(test_each_byte_broken),
-                cmocka_unit_test(test_sparse),
-                cmocka_unit_test(test_replaced),
-                cmocka_unit_test(test_libc),
-                cmocka_unit_test(test_read_function),
-                cmocka_unit_test(test_read_no_function),
+                cmocka_unit_test(test_resolve),       cmocka_unit_test(test_resolve_refuses),
+                cmocka_unit_test(test_no_symbols),    cmocka_unit_test(test_not_elf),
+                cmocka_unit_test(test_not_a_file),    cmocka_unit_test(test_each_byte_broken),
+                cmocka_unit_test(test_sparse),        cmocka_unit_test(test_replaced),
+                cmocka_unit_test(test_libc),          cmocka_unit_test(test_program),
+                cmocka_unit_test(test_read_function), cmocka_unit_test(test_read_no_function),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
