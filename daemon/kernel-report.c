@@ -16,12 +16,24 @@ static KernelEntry *find_entry(KernelBackend *b, uint64_t threshold) {
         return NULL;
 }
 
-static size_t count_owners(const KernelLines *lines, const KernelFile *program) {
+static bool is_of_entry(const KernelBackend *b, const KernelLine *line) {
+        for (size_t i = 0; i < b->n_entries; i++)
+                if (b->entries[i].used && kernel_line_equal(&b->entries[i].line, line))
+                        return true;
+        return false;
+}
+
+/* Lines that are no entry's: what is leaving is still one until its last reports are dispatched. */
+static size_t count_owners(const KernelBackend *b, const KernelLines *lines,
+                           const KernelFile *program) {
         size_t n = 0;
 
         for (size_t i = 0; i < lines->n; i++) {
-                KernelFile file = kernel_file_from_path(lines->items[i].path);
+                KernelFile file;
 
+                if (is_of_entry(b, &lines->items[i]))
+                        continue;
+                file = kernel_file_from_path(lines->items[i].path);
                 n += kernel_file_is_run_by(&file, program);
         }
         return n;
@@ -40,8 +52,8 @@ static KernelEntry *find_entry_of_task(KernelBackend *b, const KernelEvent *even
                         found = &b->entries[i];
                         n++;
                 }
-        n += count_owners(&b->foreign, program) + count_owners(&b->left, program) +
-             count_owners(&b->leaving, program);
+        n += count_owners(b, &b->foreign, program) + count_owners(b, &b->left, program) +
+             count_owners(b, &b->leaving, program);
         if (n > 1) {
                 b->n_ambiguous++;
                 return NULL;

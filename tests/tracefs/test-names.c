@@ -184,6 +184,30 @@ static void test_which_binding(void **state) {
         assert_ok(unlink(copy));
 }
 
+/* The last report of a binding is still its own. */
+static void test_removed_at_once(void **state) {
+        uint32_t index;
+        pid_t child;
+        Tracefs t;
+
+        tracefs_begin(&t, "named");
+        index = (uint32_t) tracefs_add_marks(&t, "5ms");
+        child = tracefs_start_program(tracefs_target());
+        raise_window(child);
+        assert_ok(t.backend->ops->remove(t.backend, index, NULL, NULL));
+        tracefs_collect(&t);
+        assert_int_equal(t.n_reports, 1);
+        assert_int_equal(t.reports[0].backend_index, index);
+
+        tracefs_expect_lines(&t, 1);
+        raise_window(child);
+        tracefs_wait(&t);
+        assert_int_equal(t.n_reports, 1);
+        tracefs_assert_told(&t, "1 violations of bindings that are gone");
+        tracefs_stop_program(child);
+        tracefs_finish(&t);
+}
+
 /* Someone else's comes into the same program: nobody can tell any more. */
 static void test_foreign(void **state) {
         _cleanup_free_ char *line = NULL, *path = realpath(tracefs_target(), NULL);
@@ -280,9 +304,13 @@ static void test_crash(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_driving),      cmocka_unit_test(test_breakdown),
-                cmocka_unit_test(test_no_violation), cmocka_unit_test(test_which_binding),
-                cmocka_unit_test(test_foreign),      cmocka_unit_test(test_loss),
+                cmocka_unit_test(test_driving),
+                cmocka_unit_test(test_breakdown),
+                cmocka_unit_test(test_no_violation),
+                cmocka_unit_test(test_which_binding),
+                cmocka_unit_test(test_removed_at_once),
+                cmocka_unit_test(test_foreign),
+                cmocka_unit_test(test_loss),
                 cmocka_unit_test(test_crash),
         };
 
