@@ -65,11 +65,11 @@ static int check_threads(const ElfFile *elf, char **ret_reason) {
         r = kernel_file_from_elf((ElfFile *) elf, &file);
         if (r < 0)
                 return r;
-        if (kernel_threads_count(&file, 1, NULL, &n) >= 0 && n > KERNEL_SLOTS)
+        if (kernel_threads_count(&file, 1, KERNEL_SLOTS, NULL, &n) >= 0 && n > KERNEL_SLOTS)
                 return sentence_error(-EOPNOTSUPP, ret_reason,
-                                      "The kernel's monitor has room for %i threads, and %u may "
-                                      "run this code now",
-                                      KERNEL_SLOTS, n);
+                                      "The kernel's monitor has room for %i threads, and more than "
+                                      "that may run this code now",
+                                      KERNEL_SLOTS);
         return 0;
 }
 

@@ -10,6 +10,7 @@
  * time. One that has to stay is still measured, and the number is told.
  */
 
+#include <limits.h>
 #include <sys/timerfd.h>
 #include <syslog.h>
 
@@ -35,7 +36,7 @@ static void crowd_done(Crowd *crowd) {
         *crowd = (Crowd){};
 }
 
-static int crowd_count(const KernelBackend *b, Crowd *ret) {
+static int crowd_count(const KernelBackend *b, unsigned max_threads, Crowd *ret) {
         size_t max = b->n_entries + b->foreign.n;
         _cleanup_(crowd_done) Crowd crowd = {
                 .files = calloc(max, sizeof(*crowd.files)),
@@ -56,7 +57,7 @@ static int crowd_count(const KernelBackend *b, Crowd *ret) {
         }
         for (size_t i = 0; i < b->foreign.n; i++)
                 crowd.files[crowd.n++] = kernel_file_from_path(b->foreign.items[i].path);
-        r = kernel_threads_count(crowd.files, crowd.n, crowd.each, &crowd.total);
+        r = kernel_threads_count(crowd.files, crowd.n, max_threads, crowd.each, &crowd.total);
         if (r < 0)
                 return r;
         *ret = crowd;
@@ -68,13 +69,13 @@ int kernel_crowd_check(const KernelBackend *b, char **ret_reason) {
         _cleanup_(crowd_done) Crowd crowd = {};
         int r;
 
-        r = crowd_count(b, &crowd);
+        r = crowd_count(b, KERNEL_SLOTS, &crowd);
         if (r < 0 || crowd.total <= KERNEL_SLOTS)
                 return r;
         return sentence_error(-EOPNOTSUPP, ret_reason,
-                              "The kernel's monitor has room for %i threads, and with this binding "
-                              "%u may run the code of all that it has",
-                              KERNEL_SLOTS, crowd.total);
+                              "The kernel's monitor has room for %i threads, and more than that "
+                              "may run the code of its bindings with this one",
+                              KERNEL_SLOTS);
 }
 
 int kernel_crowd_watch(KernelBackend *b) {
@@ -105,7 +106,7 @@ static void look(KernelBackend *b) {
         _cleanup_free_ char *why = NULL;
         KernelEntry *entry;
 
-        if (crowd_count(b, &crowd) < 0)
+        if (crowd_count(b, UINT_MAX, &crowd) < 0)
                 return;
         if (crowd.total <= KERNEL_SLOTS) {
                 for (size_t i = 0; i < crowd.n; i++)

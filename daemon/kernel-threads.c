@@ -78,7 +78,7 @@ static unsigned count_of(int proc_fd, const char *pid) {
         return n;
 }
 
-int kernel_threads_count(const KernelFile *files, size_t n_files, unsigned *each,
+int kernel_threads_count(const KernelFile *files, size_t n_files, unsigned max, unsigned *each,
                          unsigned *ret_total) {
         _cleanup_closedir_ DIR *proc = opendir("/proc");
         _cleanup_free_ bool *found = calloc(n_files + 1, sizeof(*found));
@@ -95,7 +95,7 @@ int kernel_threads_count(const KernelFile *files, size_t n_files, unsigned *each
                 if (each)
                         each[i] = 0;
         }
-        while ((entry = readdir(proc))) {
+        while (total <= max && (entry = readdir(proc))) {
                 unsigned n;
 
                 if (!isdigit((unsigned char) entry->d_name[0]))

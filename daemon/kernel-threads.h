@@ -8,9 +8,10 @@
 
 /*
  * How many threads may run code of these files now: of programs that are running, and of processes that have
- * a library mapped. each (may be NULL): of every file by itself; *ret_total: a thread counts once.
+ * a library mapped. each (may be NULL): of every file by itself; *ret_total: a thread counts once. When there
+ * are more than max, nobody wants to know how many more: it stops looking.
  */
-int kernel_threads_count(const KernelFile *files, size_t n_files, unsigned *each,
+int kernel_threads_count(const KernelFile *files, size_t n_files, unsigned max, unsigned *each,
                          unsigned *ret_total);
 
 #endif
