@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The one place with threads. It owns a queue of probes to take away and its workers, which do nothing
- * but close(): they share nothing with the rest of the daemon, and end when the queue is empty, so
- * that an idle daemon has one thread. It reports nothing: what is detached has been cut
- * off from its bindings before it comes here.
+ * A queue of probes to take away and its workers, which do nothing but close(): they share nothing with
+ * the rest of the daemon, and end when the queue is empty, so that an idle daemon has one thread. It
+ * reports nothing: what is detached has been cut off from its bindings before it comes here.
  */
 
 #include "bpf-detacher.h"

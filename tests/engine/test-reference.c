@@ -67,10 +67,9 @@ static uint64_t check_window(const Report *report, const Window *window,
         assert_true(report->time_ns >= window->end_ns);
         assert_true(report->time_ns - report->elapsed_ns <= window->start_ns);
         assert_true(report->elapsed_ns >= elapsed_ns);
-        /* In an emulator the sleep may be over by the time that the task leaves its CPU for it. */
-        for (size_t i = 0; i < TLOB_N_STATES; i++)
-                if (i != TLOB_SLEEPING || !machine_is_emulated())
-                        assert_true(report->spent_ns[i] >= least_ns[i]);
+        /* In an emulator a step of the scheduler may take as long: which state is it then part of? */
+        for (size_t i = 0; i < TLOB_N_STATES && !machine_is_emulated(); i++)
+                assert_true(report->spent_ns[i] >= least_ns[i]);
         return report->elapsed_ns - elapsed_ns;
 }
 
