@@ -23,6 +23,7 @@
 #include "bpf-sites.h"
 #include "bpf-tasks.h"
 #include "bpf-units.h"
+#include "cgroup.h"
 #include "sentence.h"
 
 /* A binding here; free when generation is 0. Its place in the array is its index in the maps. */
@@ -38,7 +39,7 @@ typedef struct Entry {
 } Entry;
 
 #define STACKS_MAX      64
-#define LIMITATIONS_MAX 5
+#define LIMITATIONS_MAX 6
 #define LIMITATION_MAX  160
 
 /* Of a violation that is still to come. */
@@ -67,7 +68,7 @@ typedef struct BpfBackend {
 
         PendingStack stacks[STACKS_MAX];
         const char *limitations[LIMITATIONS_MAX + 1];
-        char limitation[3][LIMITATION_MAX]; /* those of them with a figure in it */
+        char limitation[4][LIMITATION_MAX]; /* those of them with a figure in it */
         unsigned next_stack;
 
         /* During dispatch() */
@@ -123,6 +124,28 @@ static void report_from_record(const struct tlob_record *record, Report *ret) {
         };
 }
 
+/* An instance has taken a spare: told as coming from any of its bindings. */
+static void take_instance(BpfBackend *b, const struct tlob_instance_record *record) {
+        Report report = {
+                .type = REPORT_INSTANCE,
+                .cgroup_id = record->cgroup_id,
+                .cgroup_path = record->path.path,
+                .cgroup_level = record->level - b->programs.root_level,
+        };
+
+        if (unit_table_take_spare(&b->units, record) <= 0)
+                return;
+        for (size_t i = 0; i < b->n_entries; i++) {
+                const Entry *entry = &b->entries[i];
+
+                if (entry->generation && !entry->retired && entry->user.unit == record->unit) {
+                        report.backend_index = (uint32_t) i;
+                        b->handler(&report, b->userdata);
+                        return;
+                }
+        }
+}
+
 /* Stacks come before their violations, and those of other CPUs may come in between. */
 static void keep_stack(BpfBackend *b, const struct tlob_stack_record *record, size_t size) {
         PendingStack *p = &b->stacks[b->next_stack++ % ELEMENTSOF(b->stacks)];
@@ -150,6 +173,10 @@ static int on_record(void *userdata, void *data, size_t size) {
         if (size >= offsetof(struct tlob_stack_record, frame) &&
             record->type == TLOB_RECORD_STACK) {
                 keep_stack(b, data, size);
+                return 0;
+        }
+        if (size >= sizeof(struct tlob_instance_record) && record->type == TLOB_RECORD_INSTANCE) {
+                take_instance(b, data);
                 return 0;
         }
 
@@ -215,10 +242,15 @@ static int bpf_backend_set_up(BpfBackend *b, const BackendConfig *config) {
                             &bpf->bss->slots_end);
         if (r < 0)
                 return r;
-        r = unit_table_init(&b->units, config->bindings_max + 1, bpf_map__fd(bpf->maps.units),
-                            bpf_map__fd(bpf->maps.units_by_cgroup),
-                            bpf_map__fd(bpf->maps.units_by_path), bpf_map__fd(bpf->maps.instances),
-                            &bpf->bss->unit_levels);
+        r = unit_table_init(&b->units, config->bindings_max + 1,
+                            &(const UnitMaps){
+                                    .units = bpf_map__fd(bpf->maps.units),
+                                    .by_cgroup = bpf_map__fd(bpf->maps.units_by_cgroup),
+                                    .by_path = bpf_map__fd(bpf->maps.units_by_path),
+                                    .instances = bpf_map__fd(bpf->maps.instances),
+                                    .spares = bpf_map__fd(bpf->maps.spares),
+                            },
+                            &bpf->bss->unit_levels, b->programs.root_level);
         if (r < 0)
                 return r;
         r = bpf_memory_map(bpf_map__fd(bpf->maps.bindings), b->n_entries, sizeof(*b->bindings),
@@ -406,19 +438,55 @@ static int entry_set_cgroup(BpfBackend *b, const Entry *entry, uint64_t cgroup_i
                                      b->programs.root_level + level);
 }
 
+/* A template, which stands for all its instances. */
+static int entry_confine_many(BpfBackend *b, Entry *entry, const Binding *binding) {
+        _cleanup_free_ char *name = NULL;
+        int r;
+
+        r = cgroup_path_get_template(binding->cgroup_path, &name);
+        if (r < 0)
+                return r;
+        r = unit_table_join(&b->units, binding->cgroup_path, name, &entry->user.unit);
+        if (r < 0)
+                return r;
+        entry->user.many = true;
+        return unit_table_set_template(&b->units, entry->user.unit, name,
+                                       b->programs.root_level +
+                                               cgroup_path_get_level(binding->cgroup_path));
+}
+
+/* Bindings of one spare go to the same instance. */
+static int entry_confine_spare(BpfBackend *b, Entry *entry, const Binding *binding) {
+        _cleanup_free_ char *name = NULL, *spare = NULL;
+        int r;
+
+        r = cgroup_path_get_template(binding->cgroup_path, &name);
+        if (r < 0)
+                return r;
+        if (asprintf(&spare, "%s#%u", name, binding->spare) < 0) {
+                spare = NULL;
+                return -ENOMEM;
+        }
+        r = unit_table_join(&b->units, spare, NULL, &entry->user.unit);
+        if (r < 0)
+                return r;
+        return unit_table_set_spare(&b->units, entry->user.unit, name);
+}
+
 static int entry_confine(BpfBackend *b, Entry *entry, const Binding *binding) {
         int r;
 
         if (!binding->unit && !binding->cgroup_id)
                 return 0;
+        if (binding->spare)
+                return entry_confine_spare(b, entry, binding);
+        if (binding->unit && unit_name_is_template(binding->unit))
+                return entry_confine_many(b, entry, binding);
         /* Names can be aliases, the place of the cgroup is one. */
         r = unit_table_join(&b->units, binding->cgroup_path ?: binding->unit, binding->cgroup_path,
                             &entry->user.unit);
         if (r < 0)
                 return r;
-        entry->user.many = binding->unit && unit_name_is_template(binding->unit);
-        if (entry->user.many)
-                return unit_table_set_template(&b->units, entry->user.unit, b->programs.root_level);
         return entry_set_cgroup(b, entry, binding->cgroup_id, binding->cgroup_level);
 }
 
@@ -459,6 +527,10 @@ static int bpf_backend_add(Backend *backend, const Binding *binding, const ElfFi
         entry_publish(b, entry);
         *ret_index = index;
         return 0;
+}
+
+static int bpf_backend_complete(Backend *backend) {
+        return unit_table_complete(&BPF(backend)->units);
 }
 
 /* Which budgets a report breaks: exceeded, and of the first of them budget and late_ns. */
@@ -666,6 +738,9 @@ static const char *const *bpf_backend_limitations(Backend *backend) {
                         b->limitation[2], &bss->n_bridge_failures,
                         "starts could not arm a timer, because another was preempted while it "
                         "did: those deadlines were found at the next tick or switch"),
+                describe_count(b->limitation[3], &bss->n_instances_missed,
+                               "instances of templates were not measured from their first call, "
+                               "because more started at once than SpareInstances= allows for"),
                 describe_count(
                         b->limitation[1], &bss->n_missed_switches,
                         "times the kernel did not tell that a task got a CPU: how long it had waited "
@@ -693,11 +768,12 @@ static const char *bpf_backend_deadline_mode(Backend *backend) {
 const BackendOps backend_bpf_ops = {
         .name = "bpf",
         .capabilities = BACKEND_CAN_RETURN | BACKEND_CAN_STATE_BUDGET | BACKEND_CAN_INFINITE |
-                        BACKEND_CAN_CONFINE,
+                        BACKEND_CAN_CONFINE | BACKEND_CAN_AWAIT,
         .probe = bpf_backend_probe,
         .new = bpf_backend_new,
         .free = bpf_backend_free,
         .add = bpf_backend_add,
+        .complete = bpf_backend_complete,
         .remove = bpf_backend_remove,
         .set_cgroup = bpf_backend_set_cgroup,
         .set_budget = bpf_backend_set_budget,

@@ -31,6 +31,8 @@ unsigned backend_needs(const Binding *binding) {
                         needs |= BACKEND_CAN_STATE_BUDGET;
         if (binding->unit)
                 needs |= BACKEND_CAN_CONFINE;
+        if (binding->spare)
+                needs |= BACKEND_CAN_AWAIT;
         return needs;
 }
 
@@ -45,5 +47,7 @@ const char *backend_lacks(const BackendOps *ops, unsigned needs) {
                 return "measure without a budget";
         if (lacks & BACKEND_CAN_CONFINE)
                 return "confine a binding to a unit";
+        if (lacks & BACKEND_CAN_AWAIT)
+                return "wait for an instance that is not known yet";
         return NULL;
 }

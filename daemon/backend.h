@@ -24,6 +24,7 @@ typedef enum BackendCapability {
         BACKEND_CAN_STATE_BUDGET = 1 << 1, /* budgets of one state */
         BACKEND_CAN_INFINITE = 1 << 2,     /* measure, never report */
         BACKEND_CAN_CONFINE = 1 << 3,      /* confinement to a cgroup */
+        BACKEND_CAN_AWAIT = 1 << 4,        /* confinement to an instance that nobody knows yet */
 } BackendCapability;
 
 typedef struct BackendConfig {
@@ -70,11 +71,18 @@ typedef struct BackendOps {
 
         /*
          * Sets the probes of a resolved binding; elf is the file it was resolved in. One that has a
-         * unit but no cgroup measures nothing until set_cgroup(). On failure nothing of it stays
-         * behind, and *ret_reason is a sentence.
+         * unit but no cgroup measures nothing until set_cgroup(), or if it is a spare, until an instance
+         * of its template takes it: a REPORT_INSTANCE tells, before all that is reported of that
+         * instance. On failure nothing of it stays behind, and *ret_reason is a sentence.
          */
         int (*add)(Backend *backend, const Binding *binding, const ElfFile *elf,
                    uint32_t *ret_index, char **ret_reason);
+
+        /*
+         * All bindings that belong together have been added: units that begin from now on are measured by
+         * them from their first call. NULL: nothing is to be done.
+         */
+        int (*complete)(Backend *backend);
 
         /*
          * Takes the probes away, gives the final books, and adds to the histogram (ret_final and

@@ -364,3 +364,50 @@ int binding_get_key(const Binding *binding, const char *name, char **ret_value) 
 
         return key && key->get ? key->get(binding, key, ret_value) : -ENOENT;
 }
+
+int binding_copy_for_unit(const Binding *binding, const char *unit, Binding **ret) {
+        _cleanup_(binding_freep) Binding *copy = NULL;
+        _cleanup_free_ char *name = NULL;
+        int r;
+
+        if (asprintf(&name, "%s/%s", unit, binding_own_name(binding)) < 0) {
+                name = NULL;
+                return -ENOMEM;
+        }
+        r = binding_new(name, &copy);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++) {
+                _cleanup_free_ char *value = NULL;
+
+                if (!keys[i].get)
+                        continue;
+                r = keys[i].get(binding, &keys[i], &value);
+                if (r > 0)
+                        r = keys[i].set(copy, &keys[i], value, NULL);
+                if (r < 0)
+                        return r;
+        }
+        r = free_and_strdup(&copy->unit, unit);
+        if (r >= 0)
+                r = free_and_strdup(&copy->source, binding->source);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(copy);
+        return 0;
+}
+
+bool binding_same_configuration(const Binding *a, const Binding *b) {
+        if (!streq(a->name, b->name) || !streq_empty(a->source, b->source) ||
+            !streq_empty(a->error, b->error))
+                return false;
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++) {
+                _cleanup_free_ char *of_a = NULL, *of_b = NULL;
+
+                if (keys[i].get &&
+                    (keys[i].get(a, &keys[i], &of_a) < 0 || keys[i].get(b, &keys[i], &of_b) < 0 ||
+                     !streq_empty(of_a, of_b)))
+                        return false;
+        }
+        return true;
+}

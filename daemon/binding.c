@@ -336,6 +336,12 @@ int binding_set_state(Binding *binding, BindingState state, const char *reason) 
         return 0;
 }
 
+const char *binding_own_name(const Binding *binding) {
+        const char *slash = strchr(binding->name, '/');
+
+        return slash ? slash + 1 : binding->name;
+}
+
 bool binding_same_probes(const Binding *a, const Binding *b) {
         return streq_empty(a->executable, b->executable) && streq_empty(a->start, b->start) &&
                streq_empty(a->stop, b->stop) && streq_empty(a->unit, b->unit) &&

@@ -80,6 +80,8 @@ typedef struct Binding {
         uint64_t cgroup_id; /* of the unit; 0: confined to none, or it does not run */
         unsigned cgroup_level;
         char *cgroup_path; /* where the unit's cgroup is or will be; NULL: not known */
+        unsigned spare; /* not 0: its unit only stands for an instance of a template, the first that
+                            * comes and is not known. All bindings of one number go to the same one */
 
         BindingState state;
         char *state_reason;      /* a sentence, NULL if there is nothing to say */
@@ -129,6 +131,18 @@ int binding_check_budget(uint64_t ns);
  * *ret_error that names key and value (without a file name).
  */
 int binding_set_key(Binding *binding, const char *key, const char *value, char **ret_error);
+
+/*
+ * A new binding with the same keys, of that unit and with its name in front, in the place of one of another
+ * unit. Its errors are not copied.
+ */
+int binding_copy_for_unit(const Binding *binding, const char *unit, Binding **ret);
+
+/* Is the same written of both, names and errors included? */
+bool binding_same_configuration(const Binding *a, const Binding *b);
+
+/* The name without the unit. */
+const char *binding_own_name(const Binding *binding);
 
 /* The keys that binding_set_key() knows, NULL after the last; static. */
 const char *const *binding_keys(void);

@@ -56,6 +56,7 @@ static int set_sizes(struct tlob_bpf *bpf, const BackendConfig *config) {
                 { bpf->maps.units_by_cgroup, config->bindings_max + 1 },
                 { bpf->maps.units_by_path, config->bindings_max + 1 },
                 { bpf->maps.instances, INSTANCES_MAX },
+                { bpf->maps.spares, config->bindings_max },
                 { bpf->maps.bindings, config->bindings_max },
                 { bpf->maps.statistics, config->bindings_max },
                 { bpf->maps.maxima, config->bindings_max },

@@ -9,6 +9,9 @@
  * tells comes later, and may be older: so a cgroup is never taken from such a unit, as nobody can be
  * in one that is gone, and of two the one with the larger id is newer, because the kernel counts them
  * up.
+ *
+ * A spare is a unit that has no path yet: a program gives it one, when an instance of its template is born
+ * that has no unit of its own, and tells. Until that is read, only the program knows of it.
  */
 
 #include "bpf-units.h"
@@ -23,33 +26,38 @@
 #include "cleanup.h"
 
 typedef struct UnitUse {
-        char *name;                  /* NULL: none */
-        struct tlob_unit_path *path; /* NULL: not known */
+        char *name;                      /* NULL: none */
+        struct tlob_unit_path *path;     /* NULL: not known */
+        struct tlob_unit_path *spare_of; /* name of the template; NULL: it is no spare */
         unsigned n_users;
+        bool is_pending; /* the programs do not know path and spare_of yet */
 } UnitUse;
 
 static void unit_use_done(UnitUse *use) {
+        free(use->spare_of);
         free(use->path);
         free(use->name);
         *use = (UnitUse){};
 }
 
-int unit_table_init(UnitTable *table, size_t n, int units_fd, int by_cgroup_fd, int by_path_fd,
-                    int instances_fd, uint32_t *levels) {
+int unit_table_init(UnitTable *table, size_t n, const UnitMaps *maps, uint32_t *levels,
+                    unsigned root_level) {
         void *memory;
         int r;
 
         *table = (UnitTable){
                 .n = n,
-                .by_cgroup_fd = by_cgroup_fd,
-                .by_path_fd = by_path_fd,
-                .instances_fd = instances_fd,
+                .by_cgroup_fd = maps->by_cgroup,
+                .by_path_fd = maps->by_path,
+                .instances_fd = maps->instances,
+                .spares_fd = maps->spares,
                 .levels = levels,
+                .root_level = root_level,
         };
         table->items = calloc(n, sizeof(*table->items));
         if (!table->items)
                 return -ENOMEM;
-        r = bpf_memory_map(units_fd, n, sizeof(*table->memory), &memory);
+        r = bpf_memory_map(maps->units, n, sizeof(*table->memory), &memory);
         if (r < 0)
                 return r;
         table->memory = memory;
@@ -79,17 +87,45 @@ static uint32_t find(const UnitTable *table, const char *name) {
         return unused;
 }
 
-/* A path that is too long is left to systemd's signals. */
-static int set_path(UnitTable *table, uint32_t unit, const char *path) {
-        UnitUse *use = &table->items[unit];
+/* Filled up with zeros, as the programs look for it. Returns 0, -ENAMETOOLONG, -ENOMEM. */
+static int path_new(const char *text, struct tlob_unit_path **ret) {
+        struct tlob_unit_path *path;
 
-        if (!path || use->path || strlen(path) >= TLOB_UNIT_PATH_MAX)
-                return 0;
-        use->path = calloc(1, sizeof(*use->path));
-        if (!use->path)
+        /* The programs take one that fills it up for one that was cut off. */
+        if (strlen(text) >= sizeof(path->path) - 1)
+                return -ENAMETOOLONG;
+        path = calloc(1, sizeof(*path));
+        if (!path)
                 return -ENOMEM;
-        strcpy(use->path->path, path);
-        return bpf_map_update_elem(table->by_path_fd, use->path, &unit, BPF_ANY) < 0 ? -errno : 0;
+        strcpy(path->path, text);
+        *ret = path;
+        return 0;
+}
+
+static void set_pending(UnitTable *table, uint32_t unit) {
+        if (!table->items[unit].is_pending)
+                table->n_pending++;
+        table->items[unit].is_pending = true;
+}
+
+static void clear_pending(UnitTable *table, uint32_t unit) {
+        if (table->items[unit].is_pending)
+                table->n_pending--;
+        table->items[unit].is_pending = false;
+}
+
+/* A path that is too long is left to systemd's signals. */
+static int set_path(UnitTable *table, uint32_t unit, const char *text) {
+        UnitUse *use = &table->items[unit];
+        int r;
+
+        if (!text || use->path)
+                return 0;
+        r = path_new(text, &use->path);
+        if (r < 0)
+                return r == -ENAMETOOLONG ? 0 : r;
+        set_pending(table, unit);
+        return 0;
 }
 
 int unit_table_join(UnitTable *table, const char *name, const char *path, uint32_t *ret_unit) {
@@ -137,8 +173,31 @@ static void forget_cgroup(UnitTable *table, uint32_t unit) {
 
         if (before == TLOB_CGROUP_MANY)
                 forget_instances(table, unit);
-        else if (before)
+        else if (before && before != TLOB_CGROUP_SPARE)
                 (void) bpf_map_delete_elem(table->by_cgroup_fd, &before);
+        __atomic_store_n(&u->levels, 0, __ATOMIC_RELAXED);
+}
+
+/* Nobody takes it any more; it may have been taken just now. */
+static void forget_spare(UnitTable *table, uint32_t unit) {
+        UnitUse *use = &table->items[unit];
+        struct tlob_spares spares;
+
+        if (use->spare_of && bpf_map_lookup_elem(table->spares_fd, use->spare_of, &spares) == 0) {
+                uint32_t n = 0;
+
+                for (uint32_t i = 0; i < spares.n; i++)
+                        if (spares.unit[i] != unit)
+                                spares.unit[n++] = spares.unit[i];
+                spares.n = n;
+                if (n > 0)
+                        (void) bpf_map_update_elem(table->spares_fd, use->spare_of, &spares,
+                                                   BPF_EXIST);
+                else
+                        (void) bpf_map_delete_elem(table->spares_fd, use->spare_of);
+        }
+        free(use->spare_of);
+        use->spare_of = NULL;
 }
 
 void unit_table_leave(UnitTable *table, uint32_t unit) {
@@ -146,93 +205,189 @@ void unit_table_leave(UnitTable *table, uint32_t unit) {
 
         if (unit == TLOB_UNIT_NONE || --use->n_users > 0)
                 return;
-        if (use->path)
+        if (use->path && !use->is_pending)
                 (void) bpf_map_delete_elem(table->by_path_fd, use->path);
+        forget_spare(table, unit);
         forget_cgroup(table, unit);
+        clear_pending(table, unit);
         unit_use_done(use);
 }
 
-/* "/a.slice/foo@.service", taken apart. */
-typedef struct TemplatePath {
-        char directory[TLOB_UNIT_PATH_MAX];
-        const char *prefix; /* "foo@.service" */
-        size_t prefix_length;
+/* "foo@.service", taken apart. */
+typedef struct Template {
+        uint32_t unit;
+        const char *name;
+        size_t prefix; /* up to the '@' */
         const char *suffix;
-        unsigned level;
-} TemplatePath;
+} Template;
 
-static bool template_path_parse(const char *path, TemplatePath *ret) {
-        const char *slash = strrchr(path, '/'), *at = slash ? strchr(slash, '@') : NULL;
-
-        if (!at || at[1] != '.')
-                return false;
-        *ret = (TemplatePath){
-                .prefix = slash + 1,
-                .prefix_length = (size_t) (at - slash),
-                .suffix = at + 1,
-        };
-        for (const char *p = path; *p != '\0'; p++)
-                ret->level += *p == '/';
-        memcpy(ret->directory, path, (size_t) (slash - path));
-        return true;
-}
-
-static bool is_instance(const TemplatePath *template, const char *name) {
+static int is_instance(const Template *template, const char *name) {
         size_t n = strlen(name), suffix = strlen(template->suffix);
 
-        return n > template->prefix_length + suffix &&
-               strncmp(name, template->prefix, template->prefix_length) == 0 &&
+        return n > template->prefix + suffix &&
+               strncmp(name, template->name, template->prefix) == 0 &&
                streq(name + n - suffix, template->suffix);
 }
 
-/* The instances that run already. Those that are made meanwhile are seen by the program. */
-static int find_instances(UnitTable *table, uint32_t unit, const TemplatePath *template) {
-        _cleanup_close_ int root_fd = cgroup_open_root(), fd = -EBADF;
-        _cleanup_closedir_ DIR *dir = NULL;
-        const struct dirent *entry;
+static int note_instance(UnitTable *table, const Template *template, int dir_fd, const char *name,
+                         unsigned level) {
+        struct stat st;
+        uint64_t id;
 
-        fd = root_fd < 0 ? -EBADF
-                         : openat(root_fd, template->directory[0] ? template->directory + 1 : ".",
-                                  O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        dir = fd < 0 ? NULL : fdopendir(fd);
+        /* It may have ended. */
+        if (level >= TLOB_UNIT_LEVELS || fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                return 0;
+        id = st.st_ino;
+        __atomic_fetch_or(table->levels, UINT32_C(1) << level, __ATOMIC_RELAXED);
+        __atomic_fetch_or(&table->memory[template->unit].levels, UINT32_C(1) << level,
+                          __ATOMIC_RELAXED);
+        return bpf_map_update_elem(table->instances_fd, &id, &template->unit, BPF_ANY) < 0 ? -errno
+                                                                                           : 0;
+}
+
+/*
+ * The instances that run already, in this slice and those below: systemd's units are nowhere else.
+ * Those that are made meanwhile are seen by the program. level: of what is in it.
+ */
+static int find_instances(UnitTable *table, const Template *template, int slice_fd,
+                          unsigned level) {
+        _cleanup_close_ int fd = slice_fd;
+        _cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        const struct dirent *entry;
+        int r = 0;
+
         if (!dir)
                 return 0;
         (void) TAKE_FD(fd);
-        while ((entry = readdir(dir))) {
-                struct stat st;
-                uint64_t id;
+        while (r >= 0 && (entry = readdir(dir))) {
+                const char *suffix = strrchr(entry->d_name, '.');
 
-                if (!is_instance(template, entry->d_name) ||
-                    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-                        continue;
-                id = st.st_ino;
-                if (bpf_map_update_elem(table->instances_fd, &id, &unit, BPF_ANY) < 0)
-                        return -errno;
+                if (is_instance(template, entry->d_name))
+                        r = note_instance(table, template, dirfd(dir), entry->d_name, level);
+                else if (suffix && streq(suffix, ".slice"))
+                        r = find_instances(table, template,
+                                           openat(dirfd(dir), entry->d_name,
+                                                  O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+                                           level + 1);
         }
-        return 0;
+        return r;
 }
 
-int unit_table_set_template(UnitTable *table, uint32_t unit, unsigned root_level) {
-        const struct tlob_unit_path *path = table->items[unit].path;
+int unit_table_set_template(UnitTable *table, uint32_t unit, const char *name, unsigned level) {
         struct tlob_unit *u = &table->memory[unit];
-        TemplatePath template;
+        const char *at = strchr(name, '@');
+        Template template = { .unit = unit, .name = name };
 
-        if (!path || !template_path_parse(path->path, &template))
+        if (!at || at[1] != '.')
                 return -EINVAL;
-        if (root_level + template.level >= TLOB_UNIT_LEVELS)
+        if (level >= TLOB_UNIT_LEVELS)
                 return -E2BIG;
         if (u->cgroup_id)
                 return 0;
-        __atomic_fetch_or(table->levels, UINT32_C(1) << (root_level + template.level),
-                          __ATOMIC_RELAXED);
-        __atomic_store_n(&u->level, root_level + template.level, __ATOMIC_RELAXED);
+        template.prefix = (size_t) (at + 1 - name);
+        template.suffix = at + 1;
+        __atomic_fetch_or(table->levels, UINT32_C(1) << level, __ATOMIC_RELAXED);
+        __atomic_store_n(&u->level, level, __ATOMIC_RELAXED);
         __atomic_store_n(&u->cgroup_id, TLOB_CGROUP_MANY, __ATOMIC_RELEASE);
-        return find_instances(table, unit, &template);
+        return find_instances(table, &template, cgroup_open_root(), table->root_level + 1);
+}
+
+int unit_table_set_spare(UnitTable *table, uint32_t unit, const char *name) {
+        UnitUse *use = &table->items[unit];
+        int r;
+
+        if (use->spare_of || use->path)
+                return 0;
+        r = path_new(name, &use->spare_of);
+        if (r < 0)
+                return r;
+        set_pending(table, unit);
+        return 0;
+}
+
+static int complete_spare(UnitTable *table, uint32_t unit) {
+        const struct tlob_unit_path *of = table->items[unit].spare_of;
+        struct tlob_spares spares = {};
+
+        if (bpf_map_lookup_elem(table->spares_fd, of, &spares) < 0 && errno != ENOENT)
+                return -errno;
+        if (spares.n >= TLOB_SPARES_MAX)
+                return -ENOSPC;
+        spares.unit[spares.n++] = unit;
+        __atomic_store_n(&table->memory[unit].cgroup_id, TLOB_CGROUP_SPARE, __ATOMIC_RELEASE);
+        return bpf_map_update_elem(table->spares_fd, of, &spares, BPF_ANY) < 0 ? -errno : 0;
+}
+
+static int complete_path(UnitTable *table, uint32_t unit) {
+        UnitUse *use = &table->items[unit];
+
+        if (bpf_map_update_elem(table->by_path_fd, use->path, &unit, BPF_NOEXIST) >= 0)
+                return 0;
+        if (errno != EEXIST)
+                return -errno;
+        free(use->path);
+        use->path = NULL;
+        return 0;
+}
+
+int unit_table_complete(UnitTable *table) {
+        int error = 0;
+
+        for (uint32_t i = TLOB_UNIT_NONE + 1; i < table->n && table->n_pending > 0; i++) {
+                const UnitUse *use = &table->items[i];
+                int r;
+
+                if (!use->is_pending)
+                        continue;
+                clear_pending(table, i);
+                r = use->path ? complete_path(table, i) : complete_spare(table, i);
+                if (r < 0)
+                        error = r;
+        }
+        return error;
+}
+
+/* It was taken back in the moment in which it was taken. */
+static void forget_path(UnitTable *table, const struct tlob_unit_path *path, uint32_t unit) {
+        const struct tlob_unit_path *known = table->items[unit].path;
+        uint32_t found;
+
+        if (bpf_map_lookup_elem(table->by_path_fd, path, &found) == 0 && found == unit &&
+            !(known && streq(known->path, path->path)))
+                (void) bpf_map_delete_elem(table->by_path_fd, path);
+}
+
+int unit_table_take_spare(UnitTable *table, const struct tlob_instance_record *record) {
+        _cleanup_free_ struct tlob_unit_path *path = NULL;
+        _cleanup_free_ char *name = NULL;
+        uint64_t taken;
+        UnitUse *use;
+        int r;
+
+        if (record->unit >= table->n)
+                return -EINVAL;
+        use = &table->items[record->unit];
+        taken = __atomic_load_n(&table->memory[record->unit].cgroup_id, __ATOMIC_ACQUIRE);
+        if (!use->spare_of || taken == TLOB_CGROUP_SPARE) {
+                forget_path(table, &record->path, record->unit);
+                return 0;
+        }
+        r = path_new(record->path.path, &path);
+        if (r < 0)
+                return r;
+        name = strdup(path->path);
+        if (!name)
+                return -ENOMEM;
+        forget_spare(table, record->unit);
+        free(use->name);
+        use->name = TAKE_PTR(name);
+        use->path = TAKE_PTR(path);
+        return 1;
 }
 
 /* Is what systemd told no news for a unit whose births are seen? */
 static bool is_old(const UnitTable *table, uint32_t unit, uint64_t known, uint64_t told) {
-        return known == told || known == TLOB_CGROUP_MANY ||
+        return known == told || known == TLOB_CGROUP_MANY || known == TLOB_CGROUP_SPARE ||
                (table->items[unit].path && told < known);
 }
 

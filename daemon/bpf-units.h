@@ -20,18 +20,29 @@ typedef struct UnitTable {
         int by_cgroup_fd;
         int by_path_fd;
         int instances_fd;
+        int spares_fd;
         uint32_t *levels; /* in the programs' memory */
+        unsigned root_level;
+        unsigned n_pending;
 } UnitTable;
 
-/* n: as many units as the maps have room for, TLOB_UNIT_NONE among them. */
-int unit_table_init(UnitTable *table, size_t n, int units_fd, int by_cgroup_fd, int by_path_fd,
-                    int instances_fd, uint32_t *levels);
+/* The maps of the programs; all stay the caller's. */
+typedef struct UnitMaps {
+        int units, by_cgroup, by_path, instances, spares;
+} UnitMaps;
+
+/*
+ * n: as many units as the maps have room for, TLOB_UNIT_NONE among them. root_level: how deep the root
+ * lies that we see.
+ */
+int unit_table_init(UnitTable *table, size_t n, const UnitMaps *maps, uint32_t *levels,
+                    unsigned root_level);
 void unit_table_done(UnitTable *table);
 
 /*
  * One more binding of the unit of that name. NULL: a confinement that has no name, and is nobody
  * else's. path is where its cgroup is or will be, below the root that we see; NULL if that is not
- * known. Returns 0, -ENOSPC or -ENOMEM.
+ * known. Returns 0, -ENOSPC or -ENOMEM. Paths and spares are looked at from unit_table_complete() on.
  */
 int unit_table_join(UnitTable *table, const char *name, const char *path, uint32_t *ret_unit);
 void unit_table_leave(UnitTable *table, uint32_t unit);
@@ -44,10 +55,28 @@ void unit_table_leave(UnitTable *table, uint32_t unit);
 int unit_table_set_cgroup(UnitTable *table, uint32_t unit, uint64_t cgroup_id, uint32_t level);
 
 /*
- * The unit is a template, whose path has a place for the names of its instances ("foo@.service"). They
- * are found by that, those that run already and those that come, at that depth. Returns 0 or a
- * negative errno.
+ * Units that joined have all their bindings: births are seen from now on. One that an instance has become
+ * meanwhile has no path, and a spare has. Returns 0 or a negative errno.
  */
-int unit_table_set_template(UnitTable *table, uint32_t unit, unsigned root_level);
+int unit_table_complete(UnitTable *table);
+
+/*
+ * The unit is a template, and stands for all its instances, those that run already and those that come.
+ * name: that of its cgroup, without an instance's ("foo@.service"). level: where its instances mostly
+ * are. Returns 0 or a negative errno.
+ */
+int unit_table_set_template(UnitTable *table, uint32_t unit, const char *name, unsigned level);
+
+/*
+ * The unit will be the first instance of that template that has no unit of its own; name as above. Of one
+ * that is one already nothing changes. Returns 0 or a negative errno.
+ */
+int unit_table_set_spare(UnitTable *table, uint32_t unit, const char *name);
+
+/*
+ * An instance has taken a spare. Returns 1, 0 if there is no such spare any more, or a negative errno; then
+ * the instance is forgotten.
+ */
+int unit_table_take_spare(UnitTable *table, const struct tlob_instance_record *record);
 
 #endif

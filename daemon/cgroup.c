@@ -36,21 +36,24 @@ int cgroup_open_root(void) {
         return -ENOENT;
 }
 
-int cgroup_path_get_id(int root_fd, const char *path, uint64_t *ret_id, unsigned *ret_level) {
+unsigned cgroup_path_get_level(const char *path) {
         unsigned level = 0;
-        struct stat st;
 
-        path += strspn(path, "/");
-        if (fstatat(root_fd, *path ? path : ".", &st, 0) < 0)
-                return -errno;
-
-        while (*path) {
+        for (path += strspn(path, "/"); *path; path += strspn(path, "/")) {
                 level++;
                 path += strcspn(path, "/");
-                path += strspn(path, "/");
         }
+        return level;
+}
+
+int cgroup_path_get_id(int root_fd, const char *path, uint64_t *ret_id, unsigned *ret_level) {
+        const char *below = path + strspn(path, "/");
+        struct stat st;
+
+        if (fstatat(root_fd, *below ? below : ".", &st, 0) < 0)
+                return -errno;
         *ret_id = st.st_ino;
-        *ret_level = level;
+        *ret_level = cgroup_path_get_level(path);
         return 0;
 }
 
@@ -134,6 +137,19 @@ int cgroup_path_get_unit(const char *path, char **ret_unit) {
                 *ret_unit = unit;
                 return 0;
         }
+}
+
+int cgroup_path_get_template(const char *path, char **ret_name) {
+        const char *slash = path ? strrchr(path, '/') : NULL, *name = slash ? slash + 1 : path;
+        const char *at = name ? strchr(name, '@') : NULL, *dot = at ? strrchr(at, '.') : NULL;
+        char *template;
+
+        if (!dot)
+                return -EINVAL;
+        if (asprintf(&template, "%.*s@%s", (int) (at - name), name, dot) < 0)
+                return -ENOMEM;
+        *ret_name = template;
+        return 0;
 }
 
 /* As systemd's cg_needs_escape(): names that the kernel could have for files of its own. */

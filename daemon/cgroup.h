@@ -27,6 +27,15 @@ int cgroup_id_get_path(int root_fd, uint64_t id, char **ret_path);
 int cgroup_path_get_unit(const char *path, char **ret_unit);
 
 /*
+ * The name that the cgroups of all instances of a template have in common: "foo@.service" from
+ * "/a.slice/foo@x.service", or from "/a.slice/foo@.service". -EINVAL: it is no instance's path.
+ */
+int cgroup_path_get_template(const char *path, char **ret_name);
+
+/* How deep below the root it is ("/": 0). */
+unsigned cgroup_path_get_level(const char *path);
+
+/*
  * Where systemd puts the cgroup of a unit that is in that slice (NULL for a slice, whose name says it),
  * below its own root. Returns 0 or -ENOMEM.
  */

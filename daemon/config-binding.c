@@ -113,13 +113,6 @@ static void clear_binding_errors(Binding *binding, const char *key) {
         }
 }
 
-/* Without the unit. */
-static const char *binding_own_name(const Binding *binding) {
-        const char *slash = strchr(binding->name, '/');
-
-        return slash ? slash + 1 : binding->name;
-}
-
 static int on_binding_key(const ConfigPlace *place, const char *name, const char *value,
                           void *userdata) {
         _cleanup_free_ char *sentence = NULL;

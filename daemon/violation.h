@@ -18,6 +18,7 @@
 typedef enum ReportType {
         REPORT_VIOLATION,
         REPORT_COMPLETION,
+        REPORT_INSTANCE, /* the spare that the binding belongs to has become an instance; see Binding */
 } ReportType;
 
 typedef struct Report {
@@ -38,6 +39,8 @@ typedef struct Report {
         char comm[TLOB_COMM_LEN + 1];
         Peers peers;
         const Stack *stack; /* of a sleeper; NULL: not known. Valid only while it is reported */
+        const char *cgroup_path; /* of an instance, with its id and level. Valid as stack is */
+        unsigned cgroup_level;
 } Report;
 
 /* A report with what the manager knows of it: what journal and bus show. */

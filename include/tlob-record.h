@@ -44,6 +44,7 @@ enum tlob_record_type {
         TLOB_RECORD_VIOLATION,
         TLOB_RECORD_COMPLETION,
         TLOB_RECORD_STACK,
+        TLOB_RECORD_INSTANCE,
 };
 
 #define TLOB_COMM_LEN 16 /* TASK_COMM_LEN */
@@ -124,22 +125,44 @@ struct tlob_site {
 #define TLOB_UNIT_LEVELS 32 /* a unit must lie less deep: bits of unit_levels */
 
 struct tlob_unit {
-        __u64 cgroup_id; /* 0: it does not run; TLOB_CGROUP_MANY: those of its instances */
+        __u64 cgroup_id; /* 0: it does not run; else an id, or one of those below */
         __u32 level;     /* depth of that cgroup */
-        __u32 reserved;
+        __u32 levels;    /* TLOB_CGROUP_MANY: bit mask of the depths of its instances */
 };
 
 /* A template: what runs in the cgroups that are noted as those of its instances. */
 #define TLOB_CGROUP_MANY (~0ULL)
 
+/* A spare: it will be the first instance of its template that nobody knows yet. */
+#define TLOB_CGROUP_SPARE (~0ULL - 1)
+
 /*
  * Where the cgroup of a unit is, below the root that the daemon sees; filled up with zeros. For a
- * template, the name of the instance is left out.
+ * template it is the name of the cgroup only, without that of the instance ("foo@.service"): instances
+ * can be in different slices.
  */
-#define TLOB_UNIT_PATH_MAX 256
+#define TLOB_UNIT_PATH_MAX 256 /* with a zero at the end */
 
 struct tlob_unit_path {
         char path[TLOB_UNIT_PATH_MAX];
+};
+
+/* The spares of a template. Those that are taken are seen by their cgroup. */
+#define TLOB_SPARES_MAX 64
+
+struct tlob_spares {
+        __u32 n;
+        __u32 unit[TLOB_SPARES_MAX];
+};
+
+/* An instance has taken a spare; it comes before all that is reported of that instance. */
+struct tlob_instance_record {
+        __u32 type; /* TLOB_RECORD_INSTANCE */
+        __u32 unit;
+        __u64 cgroup_id;
+        __u32 level;
+        __u32 reserved;
+        struct tlob_unit_path path;
 };
 
 /* What has no room at its site: (site, unit) gives a list of bindings. */

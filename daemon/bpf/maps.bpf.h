@@ -79,6 +79,15 @@ struct {
 	__type(value, __u32);
 } instances SEC(".maps");
 
+/* From the name of a template to units that its instances can become. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, struct tlob_unit_path);
+	__type(value, struct tlob_spares);
+} spares SEC(".maps");
+
 /* From where a cgroup will be made to the unit that it will be. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -54,13 +54,25 @@ static __always_inline __u64 cgroup_at(struct hit *hit, __u32 level)
 	return hit->cgroup_id;
 }
 
-/* Is the task in an instance of that template? Instances are all at one depth. */
-static __always_inline bool in_instance(struct hit *hit, __u32 unit, __u32 level)
+static __always_inline bool in_instance_at(struct hit *hit, __u32 unit, __u32 level)
 {
 	__u64 cgroup_id = cgroup_at(hit, level);
 	__u32 *template = bpf_map_lookup_elem(&instances, &cgroup_id);
 
 	return template && *template == unit;
+}
+
+/* Is the task in an instance of that template? Mostly they are all at one depth. */
+static __always_inline bool in_instance(struct hit *hit, __u32 unit, const struct tlob_unit *u)
+{
+	__u32 level = READ_ONCE(u->level), others = READ_ONCE(u->levels) & ~(1U << (level & 31));
+
+	if (in_instance_at(hit, unit, level))
+		return true;
+	for (level = 0; level < TLOB_UNIT_LEVELS && others; level++, others >>= 1)
+		if (others & 1 && in_instance_at(hit, unit, level))
+			return true;
+	return false;
 }
 
 static __always_inline bool in_unit(struct hit *hit, __u32 unit)
@@ -75,7 +87,7 @@ static __always_inline bool in_unit(struct hit *hit, __u32 unit)
 		return false;
 	id = READ_ONCE(u->cgroup_id);
 	if (id == TLOB_CGROUP_MANY)
-		return in_instance(hit, unit, u->level);
+		return in_instance(hit, unit, u);
 	return id && (in_cgroup(hit, id) || cgroup_at(hit, u->level) == id);
 }
 

@@ -57,6 +57,12 @@ int engine_teardown(void **state);
  */
 uint32_t engine_add(Engine *engine, const char *const *keys, Binding **ret);
 
+/* The same with a binding that is the caller's, and stays so. */
+uint32_t engine_add_binding(Engine *engine, Binding *binding);
+
+/* Its keys, as above. */
+void engine_set_keys(Binding *binding, const char *const *keys);
+
 /* Takes it away, with the books checked. */
 void engine_remove(Engine *engine, uint32_t index, Statistics *ret_final);
 

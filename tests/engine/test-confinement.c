@@ -15,6 +15,9 @@
 #define SLICE "tlob-test.slice"
 #define ONE   SLICE "/one.service"
 #define TWO   SLICE "/two.service"
+#define NEW   SLICE "/new@a.service"
+#define NEWER SLICE "/new@b.service"
+#define INNER ONE "/new@c.service" /* of someone else, who has a name for it */
 
 static int root_fd = -EBADF;
 
@@ -27,6 +30,9 @@ static void make_groups(void) {
 }
 
 static void remove_groups(void) {
+        (void) unlinkat(root_fd, INNER, AT_REMOVEDIR);
+        (void) unlinkat(root_fd, NEWER, AT_REMOVEDIR);
+        (void) unlinkat(root_fd, NEW, AT_REMOVEDIR);
         (void) unlinkat(root_fd, TWO, AT_REMOVEDIR);
         (void) unlinkat(root_fd, ONE, AT_REMOVEDIR);
         (void) unlinkat(root_fd, SLICE, AT_REMOVEDIR);
@@ -194,6 +200,171 @@ static void test_a_window_ends_where_its_task_is(void **state) {
         assert_int_equal(s.counters.unmatched, 0);
 }
 
+/* A binding of a for an instance that is not known. */
+static uint32_t add_spare(Engine *engine, unsigned number) {
+        const char *const keys[] = {
+                "Executable", "%v",   "Function",        "victim_a", "BudgetSec",
+                "10s",        "Unit", "new@any.service", NULL,
+        };
+        _cleanup_(binding_freep) Binding *binding = NULL;
+
+        assert_int_equal(binding_new("new@any.service/test", &binding), 0);
+        engine_set_keys(binding, keys);
+        binding->cgroup_path = strdup("/elsewhere.slice/new@any.service");
+        binding->spare = number;
+        return engine_add_binding(engine, binding);
+}
+
+static void make_group(const char *group) {
+        assert_int_equal(mkdirat(root_fd, group, 0755), 0);
+}
+
+static size_t instances(const Engine *engine, uint32_t index) {
+        return engine_count(engine, REPORT_INSTANCE, index);
+}
+
+static bool limitation_is_shown(Engine *engine, const char *what) {
+        const char *const *limitations = engine->backend->ops->limitations(engine->backend);
+
+        for (; *limitations; limitations++)
+                if (strstr(*limitations, what))
+                        return true;
+        return false;
+}
+
+/* Both bindings of a spare go to the same instance; the next one gets the next spare, wherever it is. */
+static void test_an_instance_takes_a_spare(void **state) {
+        Engine *engine = *state;
+        uint32_t first = add_spare(engine, 1), also = add_spare(engine, 1),
+                 second = add_spare(engine, 2);
+        const Report *report;
+        uint64_t id;
+        unsigned level;
+
+        make_group(NEW);
+        windows_in(engine, NEW, "a( ) a( )");
+        assert_int_equal(instances(engine, first) + instances(engine, also), 1);
+        assert_int_equal(instances(engine, second), 0);
+        assert_int_equal(starts(engine, first), 2);
+        assert_int_equal(starts(engine, also), 2);
+        assert_int_equal(starts(engine, second), 0);
+        report = engine_report(engine, REPORT_INSTANCE, first, 0);
+        assert_int_equal(cgroup_path_get_id(root_fd, NEW, &id, &level), 0);
+        assert_int_equal(report->cgroup_id, id);
+        assert_int_equal(report->cgroup_level, level);
+
+        /* It is known by now, also when it starts again. */
+        assert_int_equal(unlinkat(root_fd, NEW, AT_REMOVEDIR), 0);
+        make_group(NEW);
+        windows_in(engine, NEW, "a( )");
+        assert_int_equal(starts(engine, first), 3);
+        assert_int_equal(starts(engine, second), 0);
+
+        make_group(NEWER);
+        windows_in(engine, NEWER, "a( )");
+        assert_int_equal(instances(engine, second), 1);
+        assert_int_equal(starts(engine, second), 1);
+        assert_int_equal(starts(engine, first), 3);
+        assert_false(limitation_is_shown(engine, "SpareInstances="));
+}
+
+static void test_an_instance_starts_again_before_it_is_told(void **state) {
+        Engine *engine = *state;
+        uint32_t first = add_spare(engine, 1), second = add_spare(engine, 2);
+
+        make_group(NEW);
+        assert_int_equal(unlinkat(root_fd, NEW, AT_REMOVEDIR), 0);
+        make_group(NEW);
+        windows_in(engine, NEW, "a( )");
+        assert_int_equal(instances(engine, first), 1);
+        assert_int_equal(starts(engine, first), 1);
+        assert_int_equal(starts(engine, second), 0);
+}
+
+/* More than a site lists itself: they are looked up by their cgroup. */
+static void test_many_spares(void **state) {
+        Engine *engine = *state;
+        uint32_t spares[12];
+
+        for (size_t i = 0; i < ELEMENTSOF(spares); i++)
+                spares[i] = add_spare(engine, (unsigned) i + 1);
+        for (size_t i = 0; i < ELEMENTSOF(spares); i++) {
+                make_group(NEW);
+                windows_in(engine, NEW, "a( )");
+                assert_int_equal(starts(engine, spares[i]), 1);
+                engine_remove(engine, spares[i], NULL);
+                engine_collect(engine);
+                assert_int_equal(unlinkat(root_fd, NEW, AT_REMOVEDIR), 0);
+        }
+}
+
+/* Names below anything but slices are not the system manager's. */
+static void test_others_take_no_spare(void **state) {
+        Engine *engine = *state;
+        uint32_t spare = add_spare(engine, 1);
+
+        make_group(INNER);
+        windows_in(engine, INNER, "a( )");
+        assert_int_equal(instances(engine, spare), 0);
+        assert_int_equal(starts(engine, spare), 0);
+        assert_false(limitation_is_shown(engine, "SpareInstances="));
+}
+
+static void test_a_spare_too_few_is_counted(void **state) {
+        Engine *engine = *state;
+        uint32_t spare = add_spare(engine, 1);
+
+        make_group(NEW);
+        make_group(NEWER);
+        windows_in(engine, NEW, "a( )");
+        windows_in(engine, NEWER, "a( )");
+        assert_int_equal(starts(engine, spare), 1);
+        assert_true(limitation_is_shown(engine, "1 instances of templates were not measured"));
+}
+
+/* One that is taken back before it was told is nobody's, and leaves nothing. */
+static void test_a_spare_is_taken_back(void **state) {
+        Engine *engine = *state;
+        uint32_t spare = add_spare(engine, 1), other;
+
+        make_group(NEW);
+        engine_remove(engine, spare, NULL);
+        engine_collect(engine);
+        assert_int_equal(engine->n_reports, 0);
+
+        other = add_spare(engine, 2);
+        assert_int_equal(unlinkat(root_fd, NEW, AT_REMOVEDIR), 0);
+        make_group(NEW);
+        windows_in(engine, NEW, "a( )");
+        assert_int_equal(instances(engine, other), 1);
+        assert_int_equal(starts(engine, other), 1);
+}
+
+/* A template's binding is for its instances wherever they are, those that run already too. */
+static void test_instances_in_other_slices(void **state) {
+        _cleanup_(binding_freep) Binding *binding = NULL;
+        const char *const keys[] = {
+                "Executable", "%v",   "Function",     "victim_a", "BudgetSec",
+                "10s",        "Unit", "new@.service", NULL,
+        };
+        Engine *engine = *state;
+        uint32_t many;
+
+        make_group(NEW);
+        make_group(INNER);
+        assert_int_equal(binding_new("test", &binding), 0);
+        engine_set_keys(binding, keys);
+        binding->cgroup_path = strdup("/a.slice/a-b.slice/new@.service");
+        many = engine_add_binding(engine, binding);
+        windows_in(engine, NEW, "a( )");
+        assert_int_equal(starts(engine, many), 1);
+        make_group(NEWER);
+        windows_in(engine, NEWER, "a( )");
+        assert_int_equal(starts(engine, many), 2);
+        windows_in(engine, INNER, "a( )");
+        assert_int_equal(starts(engine, many), 2);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_a_unit_is_measured_while_it_runs, setup,
@@ -203,6 +374,14 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_many_units_on_one_site, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_a_window_ends_where_its_task_is, setup,
                                                 teardown),
+                cmocka_unit_test_setup_teardown(test_an_instance_takes_a_spare, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_an_instance_starts_again_before_it_is_told,
+                                                setup, teardown),
+                cmocka_unit_test_setup_teardown(test_many_spares, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_others_take_no_spare, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_a_spare_too_few_is_counted, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_a_spare_is_taken_back, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_instances_in_other_slices, setup, teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
