@@ -173,7 +173,7 @@ static ConfigOverride *find_override(const Config *config, const char *name) {
         return NULL;
 }
 
-static void remove_override(Config *config, const char *name) {
+void config_forget_override(Config *config, const char *name) {
         ConfigOverride *override = find_override(config, name);
 
         if (!override)
@@ -182,7 +182,7 @@ static void remove_override(Config *config, const char *name) {
         *override = config->overrides[--config->n_overrides];
 }
 
-static int put_override(Config *config, const char *name, uint64_t budget_ns) {
+int config_put_override(Config *config, const char *name, uint64_t budget_ns) {
         ConfigOverride *override = find_override(config, name), *overrides;
         _cleanup_free_ char *copy = NULL;
 
@@ -212,7 +212,7 @@ static int on_override_key(const ConfigPlace *place, const char *key, const char
                                    "Unknown key '%s' in section [Override %s], ignoring", key,
                                    loader->override);
         if (*value == '\0') {
-                remove_override(loader->config, loader->override);
+                config_forget_override(loader->config, loader->override);
                 return 0;
         }
         if (duration_parse(value, &ns) < 0 || binding_check_budget(ns) < 0)
@@ -221,7 +221,7 @@ static int on_override_key(const ConfigPlace *place, const char *key, const char
                         "BudgetSec=%s is not a possible budget, ignoring: write a time from "
                         "1us to 1h, or infinity",
                         value);
-        return put_override(loader->config, loader->override, ns);
+        return config_put_override(loader->config, loader->override, ns);
 }
 
 static const ConfigHandlers override_handlers = {

@@ -102,6 +102,10 @@ int config_parse_unit(Config *config, const char *unit, const char *file, const 
 /* Gives every binding the budget that an override of config has for it. */
 void config_apply_overrides(Config *config);
 
+/* What the files of overrides say has changed. Returns 0 or -ENOMEM. */
+int config_put_override(Config *config, const char *name, uint64_t budget_ns);
+void config_forget_override(Config *config, const char *name);
+
 /* True if there is an override for the binding of that full name. */
 bool config_get_override(const Config *config, const char *name, uint64_t *ret_budget_ns);
 

@@ -532,6 +532,7 @@ static int forget_budget(Manager *m, Binding *binding) {
                 if (r < 0)
                         return r;
         }
+        config_forget_override(m->config, binding->name);
         memcpy(binding->budget_ns, binding->configured_budget_ns, sizeof(binding->budget_ns));
         return 0;
 }
@@ -549,7 +550,8 @@ static int override_budget(Manager *m, Binding *binding, uint64_t budget_ns, uin
                         return r;
         }
         binding->budget_ns[TLOB_BUDGET_TOTAL] = budget_ns;
-        return 0;
+        /* The binding can go and come back before the files are read again. */
+        return config_put_override(m->config, binding->name, budget_ns);
 }
 
 int manager_set_budget(Manager *m, const char *name, uint64_t budget_ns, uint64_t flags,

@@ -398,6 +398,20 @@ static void test_set_budget(void **state) {
         assert_int_equal(binding("x.service/a")->budget_ns[TLOB_BUDGET_TOTAL], 9000000);
         unit_changes("x.service");
         assert_int_equal(binding("x.service/a")->budget_ns[TLOB_BUDGET_TOTAL], 9000000);
+        /* Also when systemd forgets the unit meanwhile. */
+        systemd.units[0].state = "masked";
+        unit_changes("x.service");
+        assert_null(binding("x.service/a"));
+        systemd.units[0].state = "loaded";
+        unit_changes("x.service");
+        assert_int_equal(binding("x.service/a")->budget_ns[TLOB_BUDGET_TOTAL], 9000000);
+        assert_ok(manager_set_budget(m, "x.service/a", 10000000, 0, &error));
+        unit_changes("x.service");
+        systemd.units[0].state = "masked";
+        unit_changes("x.service");
+        systemd.units[0].state = "loaded";
+        unit_changes("x.service");
+        assert_int_equal(binding("x.service/a")->budget_ns[TLOB_BUDGET_TOTAL], 10000000);
         assert_int_equal(manager_remove_binding(m, "x.service/a", &error), -EPERM);
         assert_non_null(strstr(error, "units/x.service:1"));
 }
