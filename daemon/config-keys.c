@@ -145,6 +145,7 @@ static int set_deadline_mode(Config *config, const ConfigKey *key, const char *v
           "10s")                                                                                   \
         X("RateLimitBurst", set_number, rate_limit_burst, 1, 1000000, "20")                        \
         X("BindingsMax", set_number, bindings_max, 1, 65536, "1024")                               \
+        X("SpareInstances", set_number, spare_instances, 0, TLOB_SPARES_MAX, "16")                 \
         X("TasksMax", set_number, tasks_max, 1, 1048576, "8192")                                   \
         X("RingBufferSize", set_ring_size, ring_buffer_size, 1, RING_BUFFER_MAX, "1M")             \
         X("ViolationsMax", set_number, violations_max, 0, 65536, "256")

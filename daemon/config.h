@@ -46,10 +46,11 @@ typedef struct Config {
         DeadlineMode deadline_mode;
         uint64_t rate_limit_interval_ns; /* 0: no limit */
         unsigned rate_limit_burst;
-        unsigned bindings_max;   /* bindings that can be active at once */
-        unsigned tasks_max;      /* tasks that can be measured at once */
-        size_t ring_buffer_size; /* bytes, a power of two */
-        unsigned violations_max; /* kept for GetViolations() */
+        unsigned bindings_max;    /* bindings that can be active at once */
+        unsigned spare_instances; /* kept for instances that nobody knows yet, of each template */
+        unsigned tasks_max;       /* tasks that can be measured at once */
+        size_t ring_buffer_size;  /* bytes, a power of two */
+        unsigned violations_max;  /* kept for GetViolations() */
 
         BindingTable bindings; /* of bindings.d, with overrides applied; and what is put here */
 

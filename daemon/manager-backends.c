@@ -317,6 +317,22 @@ int manager_choose_backend(Manager *m, Binding *binding, const ElfFile *elf,
         return r;
 }
 
+void manager_complete_backends(Manager *m) {
+        for (size_t i = 0; i < m->n_slots && m->n_applying == 0; i++) {
+                BackendSlot *slot = &m->slots[i];
+                int r;
+
+                if (!slot->backend || !slot->ops->complete)
+                        continue;
+                r = slot->ops->complete(slot->backend);
+                if (r < 0)
+                        log_warning_errno(r,
+                                          "Back end '%s' will learn of units too late, "
+                                          "ignoring: %m",
+                                          slot->ops->name);
+        }
+}
+
 int manager_attach_binding(Manager *m, Binding *binding, const ElfFile *elf, char **ret_error) {
         BackendSlot *slot;
         char *reason;

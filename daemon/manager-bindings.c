@@ -17,9 +17,6 @@
 #include "sentence.h"
 #include "tlob-bus.h"
 
-/* What stands for the instances of a template. */
-#define TEMPLATE_INSTANCE "tlobd"
-
 /* The line of "systemctl status". */
 static void notify_status(const Manager *m) {
         const BindingTable *bindings = &m->config->bindings;
@@ -69,19 +66,8 @@ void manager_detach_binding(Manager *m, Binding *binding) {
         manager_release_backends(m);
 }
 
-/*
- * A template is no unit: an instance that nobody starts stands for it, and tells what all have in
- * common.
- */
 char *manager_unit_to_ask(const char *unit) {
-        const char *at = strchr(unit, '@');
-        char *name;
-
-        if (!unit_name_is_template(unit))
-                return strdup(unit);
-        return asprintf(&name, "%.*s@%s%s", (int) (at - unit), unit, TEMPLATE_INSTANCE, at + 1) < 0
-                       ? NULL
-                       : name;
+        return unit_name_is_template(unit) ? unit_stand_in_for(unit) : strdup(unit);
 }
 
 bool manager_binding_has_unit(const Binding *binding, const char *unit) {
@@ -98,9 +84,9 @@ static const UnitInfo *unit_of(const Manager *m, const Binding *binding) {
         return name ? units_get(m->units, name) : NULL;
 }
 
-/* "/a.slice/foo@tlobd.service" is "/a.slice/foo@.service" for all instances. */
+/* Of a stand-in, it is that of its template: "/a.slice/foo@.service". */
 static int learn_cgroup_path(Binding *binding, const UnitInfo *info) {
-        static const char instance[] = "@" TEMPLATE_INSTANCE;
+        static const char instance[] = "@" UNIT_STAND_IN;
         const char *path = info ? info->cgroup_path : NULL, *found;
         _cleanup_free_ char *template = NULL;
 
@@ -215,13 +201,30 @@ static int settle(Manager *m, Binding *binding, char **ret_error) {
         if (!elf)
                 return wait_for_unit(m, binding, false);
 
-        r = manager_attach_binding(m, binding, elf, ret_error);
+        do {
+                free(*ret_error);
+                *ret_error = NULL;
+                r = manager_attach_binding(m, binding, elf, ret_error);
+        } while (r == -ENOSPC && manager_give_up_spare(m));
         if (r < 0 && (runs || r != -ENOSPC))
                 return r;
         if (!runs)
                 return wait_for_unit(m, binding, true);
         set_state(m, binding, BINDING_ACTIVE, NULL);
         return 0;
+}
+
+int manager_attach_spare(Manager *m, Binding *binding, char **ret_error) {
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        bool runs;
+        int r;
+
+        r = prepare(m, binding, &elf, &runs, ret_error);
+        if (r < 0)
+                return r;
+        if (!elf || !binding->cgroup_path)
+                return -ENOENT;
+        return manager_attach_binding(m, binding, elf, ret_error);
 }
 
 /* Are its probes where they belong, whatever its unit does? */
@@ -276,6 +279,7 @@ void manager_settle_binding(Manager *m, Binding *binding) {
                                        error ?: strerror(-r));
                 set_state(m, binding, BINDING_FAILED, reason);
         }
+        manager_complete_backends(m);
 }
 
 static void watch_unit(Manager *m, Binding *binding) {
@@ -312,6 +316,21 @@ static void retire(Manager *m, Binding *binding) {
         unwatch_unit(m, binding);
         bus_emit_binding_removed(m->bus, binding);
         binding_free(binding);
+}
+
+void manager_adopt_binding(Manager *m, Binding *binding) {
+        Binding *old = binding_table_take(&m->config->bindings, binding->name);
+
+        if (old)
+                retire(m, old);
+        watch_unit(m, binding);
+        if (binding_table_put(&m->config->bindings, binding) < 0) {
+                log_oom();
+                retire(m, binding);
+                return;
+        }
+        bus_emit_binding_added(m->bus, binding);
+        notify_status(m);
 }
 
 static int apply_budgets(Binding *binding) {
@@ -385,12 +404,15 @@ void manager_apply_config(Manager *m, Config *config) {
         if (old)
                 retire_old(m, &old->bindings, "", &config->bindings);
         m->config = config;
+        m->n_applying++;
         for (size_t i = 0; i < config->bindings.n; i++) {
                 Binding *binding = config->bindings.items[i];
 
                 put_in_place(m, old ? binding_table_get(&old->bindings, binding->name) : NULL,
                              binding);
         }
+        m->n_applying--;
+        manager_complete_backends(m);
         notify_status(m);
 }
 
@@ -421,8 +443,11 @@ void manager_apply_unit(Manager *m, const char *unit, Config *config) {
         (void) snprintf(prefix, sizeof(prefix), "%s/", unit);
         log_messages(config);
         retire_old(m, &m->config->bindings, prefix, &config->bindings);
+        m->n_applying++;
         while (config->bindings.n > 0)
                 apply_one(m, config, config->bindings.n - 1);
+        m->n_applying--;
+        manager_complete_backends(m);
         notify_status(m);
 }
 
@@ -472,6 +497,7 @@ int manager_add_binding(Manager *m, Binding *b, uint64_t flags, Binding **ret, c
                                       strerror(-r));
         }
 
+        manager_complete_backends(m);
         *ret = TAKE_PTR(binding);
         bus_emit_binding_added(m->bus, *ret);
         notify_status(m);

@@ -43,6 +43,13 @@ static int find_unit(Manager *m, uint64_t cgroup_id, char **ret) {
         return cgroup_path_get_unit(path, ret);
 }
 
+/* Is it the unit of all tasks that such a binding is for? */
+static bool unit_is_one(const char *unit) {
+        const char *type = unit ? strrchr(unit, '.') : NULL;
+
+        return type && !streq(type, ".slice") && !unit_name_is_template(unit);
+}
+
 static int violation_init(Manager *m, const Binding *binding, const Report *report,
                           Violation *ret) {
         _cleanup_(violation_done) Violation v = {
@@ -60,8 +67,9 @@ static int violation_init(Manager *m, const Binding *binding, const Report *repo
         r = find_unit(m, report->cgroup_id, &v.unit);
         if (r == -ENOMEM)
                 return r;
+        /* It has ended meanwhile. */
         if (!v.unit)
-                v.unit = strdup("");
+                v.unit = strdup(unit_is_one(binding->unit) ? binding->unit : "");
         if (!v.unit)
                 return -ENOMEM;
 
@@ -151,6 +159,10 @@ void manager_on_report(Manager *m, BackendSlot *slot, const Report *report) {
                                                            : NULL;
         if (!binding)
                 return;
+        if (report->type == REPORT_INSTANCE) {
+                manager_on_instance(m, slot, report);
+                return;
+        }
 
         r = violation_init(m, binding, report, &violation);
         if (r < 0) {

@@ -36,7 +36,36 @@ typedef struct Load {
 static int load_one(const UnitInfo *info, void *userdata) {
         Load *load = userdata;
 
+        if (unit_is_stand_in(info->name))
+                return 0;
         return load_unit(load->manager, load->config, info);
+}
+
+/* What the files of a template say is for instances that are not known yet. */
+static int load_template(const UnitInfo *info, void *userdata) {
+        _cleanup_(config_freep) Config *config = NULL;
+        Manager *m = userdata;
+        int r;
+
+        if (!unit_is_stand_in(info->name))
+                return 0;
+        r = config_new(&config);
+        if (r >= 0)
+                r = load_unit(m, config, info);
+        if (r >= 0)
+                r = manager_apply_template(m, info, TAKE_PTR(config));
+        if (r < 0)
+                log_warning_errno(r, "Failed to get ready for instances of '%s', ignoring: %m",
+                                  info->name);
+        return 0;
+}
+
+static void load_templates(Manager *m) {
+        if (!m->units)
+                return;
+        manager_begin_templates(m);
+        (void) units_for_each(m->units, load_template, m);
+        manager_end_templates(m);
 }
 
 static int load_config(Manager *m, Config **ret) {
@@ -82,7 +111,9 @@ static int finish_reload(Manager *m) {
         if (r >= 0 && m->violations.size == 0)
                 r = violation_log_init(&m->violations, config->violations_max);
         if (r >= 0) {
+                manager_take_instances(m);
                 manager_apply_config(m, config);
+                load_templates(m);
                 log_info("%zu bindings are configured.", m->config->bindings.n);
         } else
                 log_error_errno(r, "Failed to read the configuration: %m");
@@ -130,6 +161,9 @@ static void on_reloaded(void *userdata) {
 static void on_state(const char *unit, const UnitInfo *info, void *userdata) {
         Manager *m = userdata;
 
+        manager_take_instances(m);
+        if (info && unit_is_stand_in(unit) && !m->reloading)
+                (void) load_template(info, m);
         for (size_t i = 0; i < m->config->bindings.n; i++) {
                 Binding *binding = m->config->bindings.items[i];
 
@@ -147,6 +181,12 @@ static void on_files(const char *unit, const UnitInfo *info, void *userdata) {
         /* It is about to be read with all others. */
         if (m->reloading)
                 return;
+        manager_take_instances(m);
+        if (unit_is_stand_in(unit)) {
+                if (info)
+                        (void) load_template(info, m);
+                return;
+        }
         r = config_new(&config);
         if (r >= 0 && info)
                 r = load_unit(m, config, info);

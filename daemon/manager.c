@@ -54,6 +54,7 @@ Manager *manager_free(Manager *m) {
         if (!m)
                 return NULL;
 
+        manager_free_templates(m);
         for (size_t i = 0; m->config && i < m->config->bindings.n; i++)
                 manager_detach_binding(m, m->config->bindings.items[i]);
         for (size_t i = 0; i < m->n_slots; i++) {

@@ -47,6 +47,9 @@ typedef struct BackendAbsence {
         char *reason;
 } BackendAbsence;
 
+/* A template with sections, and the spares that wait for its instances; see manager-instances.c. */
+typedef struct Template Template;
+
 typedef struct Manager {
         sd_event *event;
         Bus *bus;
@@ -62,6 +65,14 @@ typedef struct Manager {
         size_t n_slots;
         BackendAbsence absent[BACKENDS_MAX];
         size_t n_absent;
+
+        Template **templates;
+        size_t n_templates;
+        unsigned n_applying;       /* while bindings are applied that belong together */
+        unsigned template_round;   /* of the last reload */
+        unsigned n_spares;         /* made so far: the number of the last one */
+        sd_event_source *adoption; /* pending while spares have been taken */
+
         sd_event_source *linger; /* back ends that are out of use go when it fires */
 
         ViolationLog violations;
@@ -159,6 +170,33 @@ void manager_settle_binding(Manager *manager, Binding *binding);
 /* The same when only its unit has changed: probes that are where they belong stay. */
 void manager_follow_unit(Manager *manager, Binding *binding);
 
+/* Sets the probes of a binding for an instance that nobody knows yet. Its state is left alone. */
+int manager_attach_spare(Manager *manager, Binding *binding, char **ret_error);
+
+/* Makes a binding that has its probes one of the configuration's. Takes it over. */
+void manager_adopt_binding(Manager *manager, Binding *binding);
+
+/* What the sections of a template say now, by its stand-in. Takes config over, also on failure. */
+int manager_apply_template(Manager *manager, const UnitInfo *stand_in, Config *config);
+
+/* Around the calls of that for all templates that there are: others are forgotten. */
+void manager_begin_templates(Manager *manager);
+void manager_end_templates(Manager *manager);
+
+/* An instance has taken a spare: it has its bindings. */
+void manager_on_instance(Manager *manager, BackendSlot *slot, const Report *report);
+
+/*
+ * Sees to instances that have taken spares and of which nobody has told yet. To be called before what systemd
+ * says of units is believed.
+ */
+void manager_take_instances(Manager *manager);
+
+/* Makes room for a binding that needs it. Returns whether there is any more now. */
+bool manager_give_up_spare(Manager *manager);
+
+void manager_free_templates(Manager *manager);
+
 /* Takes the probes of a binding away, if it has any. */
 void manager_detach_binding(Manager *manager, Binding *binding);
 
@@ -181,6 +219,9 @@ int manager_choose_backend(Manager *manager, Binding *binding, const ElfFile *el
 /* Sets the probes of a resolved binding, with the first back end that can. */
 int manager_attach_binding(Manager *manager, Binding *binding, const ElfFile *elf,
                            char **ret_error);
+
+/* Bindings that were attached are all that belong together, unless more are being applied. */
+void manager_complete_backends(Manager *manager);
 
 /* Puts right what a daemon that died has left, with the back ends that can. */
 void manager_finish_backends(Manager *manager);

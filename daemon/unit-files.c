@@ -462,3 +462,52 @@ const UnitPattern *unit_files_patterns(const UnitFiles *files, size_t *ret_n) {
         *ret_n = files->patterns.n;
         return files->patterns.items;
 }
+
+typedef struct ForEach {
+        const UnitFiles *files;
+        int (*f)(const char *name, void *userdata);
+        void *userdata;
+        int r;
+} ForEach;
+
+/* The unit of that file, also of a template; drop-ins are none. */
+static const char *unit_of_path(const char *path) {
+        const char *name = strrchr(path, '/');
+        size_t n = name ? (size_t) (name - path) : 0;
+
+        if (n >= 2 && strncmp(path + n - 2, ".d", 2) == 0)
+                return NULL;
+        return n > 0 && find_suffix(name + 1) ? name + 1 : NULL;
+}
+
+static bool is_for_many(const UnitFiles *files, const char *name) {
+        for (size_t i = 0; i < files->patterns.n; i++) {
+                const UnitPattern *pattern = &files->patterns.items[i];
+
+                if (!pattern->name && pattern->prefix[0] != '\0' &&
+                    strncmp(name, pattern->prefix, strlen(pattern->prefix)) == 0 &&
+                    streq(find_suffix(name), pattern->suffix))
+                        return true;
+        }
+        return false;
+}
+
+static void visit(const void *node, VISIT which, void *userdata) {
+        const SeenFile *seen = *(const SeenFile *const *) node;
+        ForEach *each = userdata;
+        const char *name;
+
+        if ((which != postorder && which != leaf) || each->r < 0)
+                return;
+        name = unit_of_path(seen->path);
+        if (name && is_for_many(each->files, name))
+                each->r = each->f(name, each->userdata);
+}
+
+int unit_files_for_each(UnitFiles *files, int (*f)(const char *name, void *userdata),
+                        void *userdata) {
+        ForEach each = { .files = files, .f = f, .userdata = userdata };
+
+        twalk_r(files->seen, visit, &each);
+        return each.r;
+}

@@ -46,6 +46,13 @@ bool unit_files_has_sections(UnitFiles *files, const char *path);
 /* Could the unit have sections in the files that were found? Templates are no units. */
 bool unit_files_match(const UnitFiles *files, const char *unit);
 
+/*
+ * Calls f for each unit file and template that was found, and that a file for many, but not for a whole type,
+ * could be for, until it returns less than 0. Returns what f did.
+ */
+int unit_files_for_each(UnitFiles *files, int (*f)(const char *name, void *userdata),
+                        void *userdata);
+
 /* The patterns of the files that were found, without duplicates. Owned by files, until the next step. */
 const UnitPattern *unit_files_patterns(const UnitFiles *files, size_t *ret_n);
 

@@ -83,6 +83,14 @@ void units_changed(Units *units, const char *name) {
         twalk_r(units->table, ask_aliases, (char *) name);
 }
 
+int units_expect(Units *units, const char *name) {
+        const Unit *unit = units_find(units, name);
+
+        if (!unit_files_match(units->files, name))
+                return 0;
+        return units_follow(units, name, unit && unit->own_files);
+}
+
 static int on_properties_changed(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         const char *path = sd_bus_message_get_path(m);
         _cleanup_free_ char *name = NULL;
@@ -103,6 +111,8 @@ static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error
 static int on_unit_removed(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Units *units = userdata;
         const char *name;
+        unsigned level;
+        uint64_t id;
         Unit *unit;
 
         if (sd_bus_message_read(m, "so", &name, NULL) < 0)
@@ -114,6 +124,10 @@ static int on_unit_removed(sd_bus_message *m, void *userdata, sd_bus_error *erro
         if (!unit)
                 return 0;
 
+        /* It runs again already. */
+        if (unit->info.cgroup_path && units->cgroup_root >= 0 &&
+            cgroup_path_get_id(units->cgroup_root, unit->info.cgroup_path, &id, &level) >= 0)
+                return unit_ask(unit);
         if (unit->info.cgroup_id)
                 unit_set_stopped(unit);
         /* One with files of its own stays, to be told of as one that does not run. */

@@ -4,8 +4,8 @@
  * The look for units with sections for us, at the start and whenever systemd has read its files
  * again: systemd is asked where units are, these directories are looked through (unit-files.c), and
  * systemd is asked about each unit that something there can be for, whether it is loaded or not;
- * where a file is for many, about those that are loaded. A machine on which nobody has written a
- * section is done after the second step.
+ * where a file is for all units of a type, about those that are loaded. A machine on which nobody has
+ * written a section is done after the second step.
  *
  * Each step is an answer or a turn of the event loop. When systemd does not answer, what was known
  * stays.
@@ -13,6 +13,7 @@
 
 #include <search.h>
 
+#include "binding.h"
 #include "unit-internal.h"
 
 /* Entries of directories in one turn of the event loop: about a millisecond. */
@@ -68,6 +69,16 @@ void refresh_answered(Units *units) {
 #define LISTED_REST  "sssssouso"
 #define LISTED_TYPES "s" LISTED_REST
 
+/* Several files can be for a unit: it is asked about once. */
+static int follow_once(Units *units, const char *name, bool own_files) {
+        Unit *unit = units_find(units, name);
+
+        if (!unit || !unit->followed || unit->round != units->round)
+                return units_follow(units, name, own_files);
+        unit->own_files |= own_files;
+        return 0;
+}
+
 static int follow_listed(Units *units, sd_bus_message *m) {
         int r;
 
@@ -83,7 +94,7 @@ static int follow_listed(Units *units, sd_bus_message *m) {
                 if (r >= 0)
                         r = sd_bus_message_exit_container(m);
                 if (r >= 0 && unit_files_match(units->files, name))
-                        r = units_follow(units, name, false);
+                        r = follow_once(units, name, false);
                 if (r < 0)
                         return r;
         }
@@ -98,8 +109,18 @@ static int follow_named(Units *units) {
         patterns = unit_files_patterns(units->files, &n);
         for (size_t i = 0; i < n && r >= 0; i++)
                 if (patterns[i].name)
-                        r = units_follow(units, patterns[i].name, true);
+                        r = follow_once(units, patterns[i].name, true);
         return r;
+}
+
+/* Before they are started for the first time; a template by its stand-in. */
+static int follow_found(const char *name, void *userdata) {
+        _cleanup_free_ char *stand_in = NULL;
+
+        if (!unit_name_is_template(name))
+                return follow_once(userdata, name, true);
+        stand_in = unit_stand_in_for(name);
+        return stand_in ? follow_once(userdata, stand_in, true) : -ENOMEM;
 }
 
 /* Watched units can be others by now, too: an alias can have moved. */
@@ -115,6 +136,8 @@ static void begin_units(Units *units, sd_bus_message *listed) {
 
         if (r >= 0)
                 r = follow_named(units);
+        if (r >= 0)
+                r = unit_files_for_each(units->files, follow_found, units);
         if (r < 0) {
                 finish(units, r);
                 return;

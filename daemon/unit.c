@@ -52,6 +52,23 @@ static size_t unit_type(const char *name) {
         return i;
 }
 
+char *unit_stand_in_for(const char *template) {
+        const char *at = strchr(template, '@');
+        char *name;
+
+        return asprintf(&name, "%.*s@" UNIT_STAND_IN "%s", (int) (at - template), template,
+                        at + 1) < 0
+                       ? NULL
+                       : name;
+}
+
+bool unit_is_stand_in(const char *unit) {
+        static const char instance[] = "@" UNIT_STAND_IN ".";
+        const char *at = strchr(unit, '@');
+
+        return at && strncmp(at, instance, strlen(instance)) == 0;
+}
+
 static void free_strings(char **strings) {
         for (char **p = strings; p && *p; p++)
                 free(*p);

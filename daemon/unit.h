@@ -15,6 +15,16 @@
 
 typedef struct Units Units;
 
+/*
+ * A template is no unit that systemd could be asked about: an instance that nobody starts stands for it, and
+ * tells what all have in common. NULL for want of memory.
+ */
+char *unit_stand_in_for(const char *template);
+bool unit_is_stand_in(const char *unit);
+
+/* The instance's name of all stand-ins. */
+#define UNIT_STAND_IN "tlobd_any"
+
 /* What is known of a unit; owned by Units. */
 typedef struct UnitInfo {
         char *name;    /* systemd's own, whatever alias was asked for */
@@ -59,6 +69,9 @@ DEFINE_CLEANUP(Units, units_free);
 int units_watch(Units *units, const char *unit);
 void units_unwatch(Units *units, const char *unit);
 
+/* A unit runs of which systemd has not told yet: follows it, if a file that is for many is for it. */
+int units_expect(Units *units, const char *unit);
+
 /* What is known of a unit that is watched or followed; NULL if nothing is yet. */
 const UnitInfo *units_get(const Units *units, const char *unit);
 
@@ -71,7 +84,10 @@ bool units_was_asked(const Units *units, const char *unit);
  */
 int units_refresh(Units *units);
 
-/* Calls f for each unit that is followed, by systemd's name, until one does not return 0. */
+/*
+ * Calls f for each unit that is followed, by systemd's name, until one does not return 0. Stand-ins are among
+ * them, for templates that a file with sections is for.
+ */
 int units_for_each(Units *units, int (*f)(const UnitInfo *info, void *userdata), void *userdata);
 
 /* Could this file of a unit have sections for us? */

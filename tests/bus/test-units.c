@@ -293,6 +293,152 @@ static void test_instances(void **state) {
         assert_null(binding("t@a.service/a"));
 }
 
+#define STAND_IN "t@" UNIT_STAND_IN ".service"
+
+/* A template, and what systemd says of instances of it. */
+static void add_template(const char *text) {
+        FakeUnit *unit = add_unit("t@.service", text), *stand_in;
+
+        unit->id = "nothing.service";
+        stand_in = &systemd.units[systemd.n++];
+        *stand_in = *unit;
+        stand_in->name = stand_in->id = STAND_IN;
+}
+
+static FakeUnit *add_instance(const char *name) {
+        FakeUnit *unit = &systemd.units[systemd.n++];
+
+        *unit = systemd.units[0];
+        unit->name = unit->id = name;
+        return unit;
+}
+
+/* The instance has taken the spare of that binding of the back end, and is over its budget. */
+static void instance_begins(uint32_t index, const char *cgroup_path) {
+        Report report = {
+                .type = REPORT_INSTANCE,
+                .backend_index = index,
+                .cgroup_path = cgroup_path,
+                .cgroup_level = 2,
+        };
+        Report violation = {
+                .type = REPORT_VIOLATION,
+                .backend_index = index,
+                .id = 1000 + index,
+                .elapsed_ns = 6000000,
+                .spent_ns = { 6000000 },
+        };
+
+        fake_report(&report);
+        fake_report(&violation);
+}
+
+static const Violation *last_violation(void) {
+        return violation_log_get(&systemd.fixture->manager->violations, 0);
+}
+
+static void test_spares(void **state) {
+        Manager *m = systemd.fixture->manager;
+        FakeCalls before = *fake_calls();
+        FakeUnit *unit;
+
+        fixture_write(systemd.fixture, 0, "tlobd.conf", "[Daemon]\nSpareInstances=3\n");
+        add_template(SECTION("5ms") "[X-Tlob bad]\nExecutable=libc.so.6\nFunction=nosuch\n"
+                                    "BudgetSec=1s\n");
+        reload();
+        assert_int_equal(manager_bindings(m)->n, 0);
+        assert_int_equal(fake_calls()->add, before.add + 3);
+        reload();
+        assert_int_equal(fake_calls()->add, before.add + 3);
+
+        /* Its name is known before systemd says anything, and the violation has it. */
+        unit = add_instance("t@a.service");
+        instance_begins(1, "/system.slice/t@a.service");
+        manager_take_instances(m);
+        assert_state("t@a.service/a", BINDING_ACTIVE);
+        assert_string_equal(last_violation()->binding, "t@a.service/a");
+        assert_string_equal(last_violation()->unit, "t@a.service");
+        assert_int_equal(fake_calls()->add, before.add + 4);
+
+        /* What systemd says then: it has ended; it starts again; it is forgotten. */
+        fixture_run(systemd.fixture);
+        assert_state("t@a.service/a", BINDING_WAITING);
+        assert_state("t@a.service/bad", BINDING_FAILED);
+        unit->cgroup = "/";
+        unit_changes("t@a.service");
+        assert_state("t@a.service/a", BINDING_ACTIVE);
+        assert_int_equal(fake_calls()->remove, before.remove);
+        assert_int_equal(binding("t@a.service/a")->past.counters.starts, 0);
+        assert_int_equal(fake_calls()->add, before.add + 4);
+        unit->cgroup = "";
+        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "UnitRemoved", "so", "t@a.service", "/");
+        fixture_run(systemd.fixture);
+        assert_null(binding("t@a.service/a"));
+        assert_int_equal(fake_calls()->remove, before.remove + 1);
+}
+
+/* A change of a template is one of its spares; without sections it has none. */
+static void test_spares_change(void **state) {
+        Manager *m = systemd.fixture->manager;
+        FakeCalls before = *fake_calls();
+
+        fixture_write(systemd.fixture, 0, "tlobd.conf", "[Daemon]\nSpareInstances=2\n");
+        fixture_write(systemd.fixture, 1, "overrides.d/x.conf",
+                      "[Override t@b.service/a]\nBudgetSec=9ms\n");
+        add_template(SECTION("5ms"));
+        reload();
+        write_file("t@.service", SECTION("7ms"));
+        reload();
+        assert_int_equal(fake_calls()->add, before.add + 4);
+        assert_int_equal(fake_calls()->remove, before.remove + 2);
+
+        add_instance("t@a.service");
+        add_instance("t@b.service");
+        instance_begins(0, "/system.slice/t@a.service");
+        instance_begins(1, "/system.slice/t@b.service");
+        manager_take_instances(m);
+        assert_int_equal(binding("t@a.service/a")->budget_ns[TLOB_BUDGET_TOTAL], 7000000);
+        assert_int_equal(binding("t@b.service/a")->budget_ns[TLOB_BUDGET_TOTAL], 9000000);
+        assert_int_equal(fake_calls()->add, before.add + 6);
+        fixture_run(systemd.fixture);
+
+        write_file("t@.service", "[Service]\n");
+        reload();
+        assert_int_equal(manager_bindings(m)->n, 0);
+        assert_int_equal(fake_calls()->remove, before.remove + 6);
+}
+
+/* Where there is no room, spares go first. */
+static void test_spares_give_way(void **state) {
+        FakeCalls before = *fake_calls();
+
+        fixture_write(systemd.fixture, 0, "tlobd.conf", "[Daemon]\nSpareInstances=2\n");
+        add_template(SECTION("5ms"));
+        reload();
+        fake_fail_add(-ENOSPC, "No room");
+        fixture_write(systemd.fixture, 0, "bindings.d/b.conf",
+                      "[Binding b]\nExecutable=libc.so.6\nFunction=fsync\nBudgetSec=1ms\n");
+        reload();
+        assert_state("b", BINDING_ACTIVE);
+        assert_int_equal(fake_calls()->remove, before.remove + 1);
+}
+
+/* A unit that was never loaded, and that a file for many of its prefix is for. */
+static void test_prefix(void **state) {
+        char directory[100];
+
+        (void) snprintf(directory, sizeof(directory), "%s/p-.service.d", systemd.directory);
+        assert_ok(mkdir(directory, 0755));
+        write_file("p-.service.d/x.conf", SECTION("5ms"));
+        add_unit("p-one.service", "[Service]\n");
+        (void) snprintf(systemd.units[0].drop_in, sizeof(systemd.units[0].drop_in), "%s/x.conf",
+                        directory);
+        add_unit("q.service", "[Service]\n");
+        reload();
+        assert_state("p-one.service/a", BINDING_WAITING);
+        assert_int_equal(systemd.n_questions, 1);
+}
+
 static void test_alias(void **state) {
         FakeUnit *unit = add_unit("real.service", "[Service]\n"), *alias;
 
@@ -422,6 +568,10 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_reload, setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_states, setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_instances, setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_spares, setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_spares_change, setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_spares_give_way, setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_prefix, setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_alias, setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_program, setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_broken, setup, fixture_teardown),

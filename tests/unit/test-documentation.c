@@ -75,6 +75,7 @@ static void assert_same_settings(const Config *a, const Config *b) {
         assert_int_equal(a->rate_limit_interval_ns, b->rate_limit_interval_ns);
         assert_int_equal(a->rate_limit_burst, b->rate_limit_burst);
         assert_int_equal(a->bindings_max, b->bindings_max);
+        assert_int_equal(a->spare_instances, b->spare_instances);
         assert_int_equal(a->tasks_max, b->tasks_max);
         assert_int_equal(a->ring_buffer_size, b->ring_buffer_size);
         assert_int_equal(a->violations_max, b->violations_max);

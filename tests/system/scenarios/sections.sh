@@ -120,7 +120,8 @@ service other.service
 drop_in multi-.service x.conf '[X-Tlob nap]' "$library" 'Function=nanosleep' 'BudgetSec=1s'
 systemctl daemon-reload
 systemctl start multi-a.service other.service
-check "a drop-in by prefix is for the units that run" until_true become 'multi-a.service/nap active 1000000000'
+check "a drop-in by prefix is for all units of that prefix, those too that were never loaded" until_true become \
+        $'multi-a.service/nap active 1000000000\nmulti-b.service/nap waiting 1000000000'
 systemctl start multi-b.service
 check "and for those that come" until_true become \
         $'multi-a.service/nap active 1000000000\nmulti-b.service/nap active 1000000000'
