@@ -97,19 +97,17 @@ void bus_on_reloaded(Bus *bus) {
 
 int bus_method_reload(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Bus *bus = userdata;
-        bool next;
         int r;
 
         r = bus_authorize(bus, m, TLOB_ACTION_MANAGE_BINDINGS, bus_method_reload, error);
         if (r <= 0)
                 return r < 0 ? r : 1;
 
-        next = bus->manager->reloading;
         r = manager_reload(bus->manager);
         if (r < 0)
                 return r;
         if (r == 0)
                 return answer(bus, m);
-        r = reload_push(bus, m, next);
+        r = reload_push(bus, m, r > 1);
         return r < 0 ? r : 1;
 }

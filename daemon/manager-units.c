@@ -129,8 +129,13 @@ int manager_reload(Manager *m) {
         int r;
 
         if (m->reloading) {
+                r = units_refresh(m->units);
+                if (r >= 0)
+                        return 1;
+                if (r != -EALREADY)
+                        return finish_reload(m);
                 m->reload_again = true;
-                return 1;
+                return 2;
         }
 
         m->reloading = true;

@@ -101,7 +101,8 @@ const BindingTable *manager_bindings(const Manager *manager);
 /*
  * Reads the configuration again. What cannot be set up is failed, and logged, but no error. Returns
  * 0 when all is done, or 1 when systemd is being asked about units: bus_on_reloaded() is called then
- * when it has answered and everything is applied.
+ * when it has answered and everything is applied. 2: a reload is going on that may have seen files as they
+ * were before; another one follows it, and bus_on_reloaded() is called for both.
  */
 int manager_reload(Manager *manager);
 

@@ -262,11 +262,12 @@ static int on_directories(sd_bus_message *m, void *userdata, sd_bus_error *error
 int units_refresh(Units *units) {
         int r;
 
-        if (units->state != REFRESH_IDLE)
+        if (units->state == REFRESH_NAMES || units->state == REFRESH_UNITS)
                 return -EALREADY;
         if (!units->bus)
                 return -EHOSTUNREACH;
 
+        refresh_done(units);
         units->round++;
         units->error = 0;
         r = sd_bus_call_method_async(units->bus, &units->question, SYSTEMD_NAME, SYSTEMD_PATH,

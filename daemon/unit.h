@@ -79,8 +79,9 @@ const UnitInfo *units_get(const Units *units, const char *unit);
 bool units_was_asked(const Units *units, const char *unit);
 
 /*
- * Looks for units with sections for us, and from then on follows them. -EALREADY: it is doing so.
- * The handler is called when it is done, unless this fails.
+ * Looks for units with sections for us, and from then on follows them. The handler is called when it is
+ * done, unless this fails. -EALREADY: it is asking about units already; if it is still looking for them, it
+ * begins anew, and the handler is called once.
  */
 int units_refresh(Units *units);
 

@@ -518,6 +518,16 @@ static void test_odd_signals(void **state) {
         assert_state("x.service/a", BINDING_WAITING);
 }
 
+/* As long as units are not asked about, one look is enough for all. */
+static void test_reloads_at_once(void **state) {
+        add_unit("x.service", SECTION("5ms"));
+        for (int i = 0; i < 3; i++)
+                assert_int_equal(manager_reload(systemd.fixture->manager), 1);
+        fixture_run(systemd.fixture);
+        assert_state("x.service/a", BINDING_WAITING);
+        assert_int_equal(systemd.n_questions, 1);
+}
+
 /* Calls that come while it is going on are answered, too. */
 static void test_joined_reloads(void **state) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
@@ -576,6 +586,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_program, setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_broken, setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_odd_signals, setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_reloads_at_once, setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_joined_reloads, setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_set_budget, setup, fixture_teardown),
         };
