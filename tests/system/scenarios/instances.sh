@@ -7,7 +7,7 @@
 
 . "${BASH_SOURCE[0]%/*}/assert.sh"
 
-N=${N:-50}
+N=50
 etc=/etc/systemd/system
 section=$'[X-Tlob nap]\nExecutable=libc.so.6\nFunction=clock_nanosleep\nBudgetSec=200us\n'
 

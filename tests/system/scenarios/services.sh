@@ -4,7 +4,7 @@
 # Real services, started by their own unit files, with budgets in drop-ins and a cause made on
 # purpose: violations name the unit, and the three times name the cause. nginx: its own program, found
 # by its ExecStart=. PostgreSQL: one function of its server, slow by a lock, by work, and for want of a
-# CPU.
+# CPU. redis: one command of its server, among those of a benchmark.
 
 . "${BASH_SOURCE[0]%/*}/assert.sh"
 
@@ -61,6 +61,27 @@ check "nginx: restart" systemctl restart nginx
 get >/dev/null
 holds "nginx: after a restart, too" "$(tlobctl show -j nginx.service/request)" '.[0].Windows >= 102'
 systemctl stop nginx
+
+# redis, under the load of its own benchmark, in its own sandbox.
+drop_in redis-server.service '[X-Tlob command]' 'Function=processCommand' 'BudgetSec=100ms' \
+        '[X-Tlob sync]' 'Executable=libc.so.6' 'Function=fdatasync' 'BudgetSec=infinity'
+systemctl daemon-reload
+check "redis: verify" tlobctl verify --unit=redis-server
+check "redis: it starts" systemctl start redis-server
+check "redis: and is active" until_true sh -c 'tlobctl show -j redis-server.service/command | grep -q "\"active\""'
+check "redis: its benchmark" redis-benchmark -q -n 20000 -c 20 -t set,get
+processed=$(redis-cli info stats | tr -d '\r' | sed -n 's/^total_commands_processed://p')
+equal "redis: each command is a window, by its own count" "$(tlobctl show -j redis-server.service/command | jq '.[0].Windows')" \
+        $((processed + 1))
+redis-cli config set appendonly yes >/dev/null
+redis-cli config set appendfsync always >/dev/null
+redis-cli set key value >/dev/null
+holds "redis: syncs of this unit are counted" "$(tlobctl show -j redis-server.service/sync)" '.[0].Windows > 0'
+redis-cli eval 'local i = 0; while i < 100000000 do i = i + 1 end' 0 >/dev/null
+check "redis: a script that loops is running" until_true dominated redis-server.service/command running
+holds "redis: the unit is the right one" "$(violations redis-server.service/command)" \
+        'length > 0 and all(.unit == "redis-server.service" and .comm == "redis-server")'
+systemctl stop redis-server
 
 # PostgreSQL.
 unit=postgresql@15-main.service
@@ -121,6 +142,6 @@ holds "postgres: every violation has ended, and the books balance" \
 
 systemctl stop "$unit"
 check "postgres: it waits when it is stopped" until_true sh -c "tlobctl show -j $unit/query | grep -q waiting"
-rm -r "$etc/nginx.service.d" "$etc/$unit.d"
+rm -r "$etc/nginx.service.d" "$etc/redis-server.service.d" "$etc/$unit.d"
 systemctl daemon-reload
 finish

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# Causes that systemd's own settings make, on kernels with the controllers for it: a CPUQuota= is time spent
+# waiting, a disk that is held back is time spent sleeping, and neither is the other.
+
+. "${BASH_SOURCE[0]%/*}/assert.sh"
+
+etc=/etc/systemd/system
+victim=/usr/libexec/tlob-tests/victim
+
+# service NAME COMMAND LINE...: and a section.
+service() {
+        printf '[Service]\nType=oneshot\nExecStart=%s\n' "$2" >"$etc/$1.service"
+        printf '%s\n' "${@:3}" >>"$etc/$1.service"
+}
+
+# The last violation of a binding that has ended: its times and its unit.
+last_end() {
+        wait_for_entry ".TLOB_BINDING == \"$1\" and .TLOB_END != null" -t tlob |
+                jq '{ running: (.TLOB_RUNNING_NS | tonumber), waiting: (.TLOB_WAITING_NS | tonumber),
+                        sleeping: (.TLOB_SLEEPING_NS | tonumber), elapsed: (.TLOB_ELAPSED_NS | tonumber),
+                        unit: .TLOB_UNIT }'
+}
+
+controllers=$(cat /sys/fs/cgroup/cgroup.controllers)
+matches "this kernel has the controllers" "$controllers" '\bcpu\b.*\bio\b'
+disk=$(lsblk -no PKNAME "$(findmnt -no SOURCE /)")
+
+service quota "$victim a( spin:300000000 )" 'CPUQuota=10%' '[X-Tlob a]' 'Function=victim_a' 'BudgetSec=100ms'
+service free "$victim a( spin:300000000 )" '[X-Tlob a]' 'Function=victim_a' 'BudgetSec=100ms'
+service disk "/bin/dd if=/var/tlob-big of=/dev/null bs=256K count=2 iflag=direct" "IOReadBandwidthMax=/dev/$disk 200K" \
+        '[X-Tlob read]' 'Executable=libc.so.6' 'Function=read' 'BudgetSec=300ms'
+dd if=/dev/zero of=/var/tlob-big bs=256K count=2 2>/dev/null
+sync
+echo 3 >/proc/sys/vm/drop_caches
+systemctl daemon-reload
+start_fresh
+
+systemctl start quota.service free.service
+end=$(last_end quota.service/a)
+holds "a CPU quota is waiting" "$end" '.waiting > 0.6 * .elapsed and .unit == "quota.service"'
+end=$(last_end free.service/a)
+holds "without it, the same is running" "$end" '.running > .waiting and .unit == "free.service"'
+
+systemctl start disk.service
+end=$(last_end disk.service/read)
+holds "a slow disk is sleeping" "$end" '.sleeping > 0.6 * .elapsed and .unit == "disk.service"'
+matches "in a function of the kernel that waits for it" "$(tlobctl violations -j -b disk.service/read | jq -r '.[0].blocked_in')" 'io|wait|bio'
+echo "# blocked in $(tlobctl violations -j -b disk.service/read | jq -r '.[0].blocked_in')"
+
+rm "$etc"/{quota,free,disk}.service /var/tlob-big
+systemctl daemon-reload
+finish
