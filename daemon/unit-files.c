@@ -44,6 +44,7 @@ typedef struct PatternList {
 struct UnitFiles {
         void *seen; /* of SeenFile, by path: see tsearch() */
         unsigned round;
+        bool has_changed; /* since it was asked last */
 
         PatternList patterns; /* as found */
         PatternList next;     /* as found so far */
@@ -167,7 +168,8 @@ static int look_at(UnitFiles *files, const char *path, const struct stat *st) {
                 return -ENOMEM;
         seen->round = files->round;
         if (!seen_is_current(seen, st)) {
-                seen->has_sections = search_file(path);
+                files->has_changed = true;
+                seen->has_sections = S_ISREG(st->st_mode) && search_file(path);
                 seen->dev = st->st_dev;
                 seen->inode = st->st_ino;
                 seen->size = st->st_size;
@@ -302,7 +304,8 @@ static int take_file(UnitFiles *files, DIR *dir, const char *path, const char *n
         struct stat st;
         int r;
 
-        if (fstatat(dirfd(dir), name, &st, 0) < 0 || !S_ISREG(st.st_mode))
+        /* What masks others is no regular file. */
+        if (fstatat(dirfd(dir), name, &st, 0) < 0)
                 return 0;
         if (asprintf(&file, "%s/%s", path, name) < 0) {
                 file = NULL;
@@ -402,6 +405,7 @@ static void forget_unseen(UnitFiles *files) {
                 SeenFile *seen = *(SeenFile **) files->seen;
 
                 tdelete(seen, &files->seen, compare_seen);
+                files->has_changed |= seen->round != files->round;
                 if (seen->round != files->round || !tsearch(seen, &kept, compare_seen))
                         seen_free(seen);
         }
@@ -449,6 +453,13 @@ static bool pattern_matches(const UnitPattern *pattern, const char *unit) {
         suffix = strlen(pattern->suffix);
         return n > prefix + suffix && strncmp(unit, pattern->prefix, prefix) == 0 &&
                streq(unit + n - suffix, pattern->suffix) && unit[n - suffix - 1] != '@';
+}
+
+bool unit_files_take_changed(UnitFiles *files) {
+        bool changed = files->has_changed;
+
+        files->has_changed = false;
+        return changed;
 }
 
 bool unit_files_match(const UnitFiles *files, const char *unit) {

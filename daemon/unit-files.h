@@ -43,6 +43,9 @@ int unit_files_step(UnitFiles *files, unsigned n);
 /* Has the file sections for us? Looks at it, if the last step did not. A missing file has none. */
 bool unit_files_has_sections(UnitFiles *files, const char *path);
 
+/* Has any file changed, come or gone that could be a unit's, with sections or not, since this was asked? */
+bool unit_files_take_changed(UnitFiles *files);
+
 /* Could the unit have sections in the files that were found? Templates are no units. */
 bool unit_files_match(const UnitFiles *files, const char *unit);
 

@@ -147,6 +147,7 @@ static int on_reloading(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         if (sd_bus_message_read(m, "b", &active) < 0)
                 return 0;
         units->is_reloading = active;
+        units->is_stale = true;
         if (!active)
                 units->handlers->reloaded(units->userdata);
         return 0;
@@ -155,6 +156,7 @@ static int on_reloading(sd_bus_message *m, void *userdata, sd_bus_error *error) 
 static int on_unit_files_changed(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Units *units = userdata;
 
+        units->is_stale = true;
         units->handlers->reloaded(units->userdata);
         return 0;
 }
@@ -173,6 +175,7 @@ static int on_name_owner_changed(sd_bus_message *m, void *userdata, sd_bus_error
         if (sd_bus_message_read(m, "sss", NULL, NULL, &owner) < 0 || *owner == '\0')
                 return 0;
         units->is_reloading = false;
+        units->is_stale = true;
         (void) subscribe(units);
         units->handlers->reloaded(units->userdata);
         return 0;
@@ -228,6 +231,7 @@ int units_new(sd_bus *bus, const UnitsHandlers *handlers, void *userdata, Units 
                 .cgroup_root = cgroup_open_root(),
                 .handlers = handlers,
                 .userdata = userdata,
+                .is_stale = true,
         };
         r = unit_files_new(&units->files);
         if (r < 0)

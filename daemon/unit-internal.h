@@ -67,6 +67,7 @@ struct Units {
         unsigned n_asking;
 
         bool is_reloading; /* systemd is reading its files again */
+        bool is_stale;     /* it has done so since units were asked about, or did not answer */
         RefreshState state;
         unsigned round;
         int error;

@@ -7,6 +7,9 @@
  * where a file is for all units of a type, about those that are loaded. A machine on which nobody has
  * written a section is done after the second step.
  *
+ * systemd is not asked when it has not read its files again, and none of them has changed, since it was
+ * asked last.
+ *
  * Each step is an answer or a turn of the event loop. When systemd does not answer, what was known
  * stays.
  */
@@ -27,6 +30,8 @@ void refresh_done(Units *units) {
 
 static void finish(Units *units, int error) {
         refresh_done(units);
+        if (error < 0)
+                units->is_stale = true;
         units->handlers->refreshed(error, units->userdata);
 }
 
@@ -214,6 +219,11 @@ static int on_step(sd_event_source *source, void *userdata) {
         if (r > 0)
                 return 0;
         units->step = sd_event_source_disable_unref(units->step);
+        if (r >= 0 && !unit_files_take_changed(units->files) && !units->is_stale) {
+                finish(units, 0);
+                return 0;
+        }
+        units->is_stale = false;
         if (r >= 0)
                 r = ask_names(units);
         if (r < 0)

@@ -528,6 +528,42 @@ static void test_reloads_at_once(void **state) {
         assert_int_equal(systemd.n_questions, 1);
 }
 
+static bool reload_asks(void) {
+        unsigned before = systemd.n_questions;
+
+        reload();
+        return systemd.n_questions > before;
+}
+
+/* systemd is asked when it could answer otherwise than before, and then only. */
+static void test_nothing_new(void **state) {
+        char path[128];
+
+        add_unit("x.service", SECTION("5ms"));
+        assert_true(reload_asks());
+        assert_false(reload_asks());
+        write_file("other.service", "[Service]\n");
+        assert_true(reload_asks());
+        write_file("other.service", "[Service]\nType=simple\n");
+        assert_true(reload_asks());
+        assert_false(reload_asks());
+
+        (void) snprintf(path, sizeof(path), "%s/masked.service", systemd.directory);
+        assert_ok(symlink("/dev/null", path));
+        assert_true(reload_asks());
+        assert_ok(unlink(path));
+        assert_true(reload_asks());
+        assert_false(reload_asks());
+
+        systemd.is_broken = true;
+        reload();
+        systemd.is_broken = false;
+        assert_true(reload_asks());
+        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "Reloading", "b", 1);
+        assert_true(reload_asks());
+        assert_state("x.service/a", BINDING_WAITING);
+}
+
 /* Calls that come while it is going on are answered, too. */
 static void test_joined_reloads(void **state) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
@@ -587,6 +623,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_broken, setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_odd_signals, setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_reloads_at_once, setup, fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_nothing_new, setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_joined_reloads, setup, fixture_teardown),
                 cmocka_unit_test_setup_teardown(test_set_budget, setup, fixture_teardown),
         };
