@@ -64,11 +64,11 @@ for _ in {1..20}; do
         jq -r --argjson begin "$begin" --argjson forked "$forked" '
                 ((.__REALTIME_TIMESTAMP | tonumber) - (.__MONOTONIC_TIMESTAMP | tonumber)) as $offset |
                         ((.TLOB_TIME_NS | tonumber) - (.TLOB_ELAPSED_NS | tonumber)) / 1000 |
-                        "\(. + $offset - $begin) \(. - $forked)"' <<<"$entry"
+                        "\((. + $offset - $begin) / 1000) \((. - $forked) / 1000)"' <<<"$entry"
 done >"$run/first"
 equal "each start has its first call measured" "$(tlobctl show -j first.service/a | jq '.[0].Windows')" 20
-row 'from calling systemctl start to the first measured call' "$(cut -d' ' -f1 "$run/first" | spread us)"
-row 'from the fork of systemd to that' "$(cut -d' ' -f2 "$run/first" | spread us)"
+row 'from calling systemctl start to the first measured call' "$(cut -d' ' -f1 "$run/first" | spread ms)"
+row 'from the fork of systemd to that' "$(cut -d' ' -f2 "$run/first" | spread ms)"
 systemctl stop first.service
 rm "$etc/first.service"
 
