@@ -178,6 +178,7 @@ check "it is active with something in it, and so is that scope" until_true sh -c
         'tlobctl list-bindings -j | jq -e "map(select(.State == \"active\").Name) | contains([\"naps.slice/nap\", \"napper.scope/nap\"])"'
 kill $scope
 check "the scope's go with it" until_true sh -c '! tlobctl list-bindings -j | grep -q napper.scope'
+systemctl stop naps.slice
 rm -r "$etc"/naps.slice* "$etc/scope.d"
 systemctl daemon-reload
 check "all gone" until_true become ''
