@@ -3,7 +3,7 @@
 #
 # The life of units, and what tlobd makes of it: crash and automatic restart, activation by a socket
 # and by D-Bus, tlobd started before and after, delegation, a reload that touches one of many, ten
-# thousand units that have nothing to do with it, and systemd busy with other things.
+# thousand units that have nothing to do with it, systemd busy with other things, and the bus that goes.
 
 . "${BASH_SOURCE[0]%/*}/assert.sh"
 
@@ -158,7 +158,21 @@ done
 wait
 check "all that comes at once comes to rest" until_true is_in_state twin-one.service waiting
 check "and tlobd is well" systemctl is-active tlobd
-rm "$etc"/{crash,never,named,inner,twin-one,twin-two,long}.service "$etc"/echo* \
+
+# The bus goes, and all connections with it; units go on.
+service longer.service "ExecStart=$victim repeat:10000 ( a( sleep:20000000 ) )"
+systemctl daemon-reload
+systemctl start longer.service
+check "a unit runs" until_true is_in_state longer.service active
+before=$(systemctl show -P InvocationID tlobd)
+check "the system bus restarts" systemctl restart dbus
+check "tlobd comes back with it" until_true sh -c \
+        "[ \"\$(systemctl show -P InvocationID tlobd)\" != $before ] && tlobctl status >/dev/null"
+check "what runs is measured again" until_true is_in_state longer.service active
+check "really, too" until_true sh -c '[ "$(tlobctl show -j longer.service/a | jq .[0].Windows)" -ge 5 ]'
+systemctl stop longer.service
+
+rm "$etc"/{crash,never,named,inner,twin-one,twin-two,long,longer}.service "$etc"/echo* \
         /usr/share/dbus-1/system-services/org.example.Named.service
 systemctl daemon-reload
 finish
