@@ -6,7 +6,7 @@
 
 /*
  * From a hit of a probe to the bindings that it is for: those of the site whose unit the current
- * task belongs to. What is then done with each of them is binding_hit(), in tlob.bpf.c.
+ * task belongs to. What is then done with each of them is binding_hit(), in probe.bpf.h.
  */
 
 enum side {
