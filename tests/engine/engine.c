@@ -12,6 +12,7 @@
 #include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "test.h"
 
@@ -68,6 +69,28 @@ int engine_setup(void **state) {
         return 0;
 }
 
+static unsigned n_threads(void) {
+        _cleanup_fclose_ FILE *f = fopen("/proc/self/status", "re");
+        unsigned n = 0;
+        char line[256];
+
+        assert_non_null(f);
+        while (fgets(line, sizeof(line), f) && sscanf(line, "Threads: %u", &n) != 1)
+                ;
+        return n;
+}
+
+/*
+ * Probes are taken away in threads, and the kernel locks the memory of whoever has the program mapped
+ * for that: the next test's victim would sleep in its windows.
+ */
+static void wait_until_detached(void) {
+        static const struct timespec pause = { .tv_nsec = 1000000 };
+
+        while (n_threads() > 1)
+                (void) nanosleep(&pause, NULL);
+}
+
 static void drop_report(const Report *report, void *userdata) {
 }
 
@@ -79,6 +102,7 @@ int engine_teardown(void **state) {
                 if (engine->added[i])
                         (void) backend->ops->remove(backend, i, &(Statistics){}, &(Histogram){});
         (void) backend->ops->dispatch(backend, drop_report, NULL);
+        wait_until_detached();
         free(engine->reports);
         free(engine);
         return 0;
