@@ -9,11 +9,11 @@
 #include "bpf-detacher.h"
 
 #include <pthread.h>
-#include <signal.h>
+
+#include "worker.h"
 
 /* They wait, and each for its own grace period: 200 probes took 8 of them 2.9 s, and 64 0.5 s (Linux 6.18). */
 #define WORKERS_MAX 64
-#define STACK_SIZE  (256U << 10)
 
 typedef struct Item Item;
 
@@ -60,25 +60,6 @@ static void *detacher_work(void *arg) {
         return NULL;
 }
 
-/* With the mutex held. Signals stay with the main thread. */
-static void detacher_start_worker(Detacher *detacher) {
-        pthread_attr_t attributes;
-        sigset_t all, old;
-        pthread_t thread;
-
-        if (pthread_attr_init(&attributes) != 0)
-                return;
-
-        (void) pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-        (void) pthread_attr_setstacksize(&attributes, STACK_SIZE);
-        (void) sigfillset(&all);
-        (void) pthread_sigmask(SIG_BLOCK, &all, &old);
-        if (pthread_create(&thread, &attributes, detacher_work, detacher) == 0)
-                detacher->n_workers++;
-        (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
-        (void) pthread_attr_destroy(&attributes);
-}
-
 void detacher_push(Detacher *detacher, Uprobe *uprobe) {
         Item *item;
 
@@ -94,8 +75,8 @@ void detacher_push(Detacher *detacher, Uprobe *uprobe) {
         (void) pthread_mutex_lock(&detacher->mutex);
         *item = (Item){ .uprobe = uprobe, .next = detacher->first };
         detacher->first = item;
-        if (detacher->n_workers < WORKERS_MAX)
-                detacher_start_worker(detacher);
+        if (detacher->n_workers < WORKERS_MAX && worker_start(detacher_work, detacher))
+                detacher->n_workers++;
         if (detacher->n_workers == 0) {
                 detacher->first = item->next;
                 uprobe_detach(uprobe);

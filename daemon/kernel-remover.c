@@ -12,8 +12,9 @@
 #include "kernel-remover.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
+
+#include "worker.h"
 
 typedef struct Item Item;
 
@@ -104,22 +105,6 @@ static void *remover_work(void *arg) {
         return NULL;
 }
 
-/* With the mutex held. Signals stay with the main thread. Returns false if no thread can be had. */
-static bool start_thread(KernelRemover *remover) {
-        sigset_t all, old;
-        pthread_t thread;
-        int r;
-
-        (void) sigfillset(&all);
-        (void) pthread_sigmask(SIG_BLOCK, &all, &old);
-        r = pthread_create(&thread, NULL, remover_work, remover);
-        (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
-        if (r != 0)
-                return false;
-        (void) pthread_detach(thread);
-        return true;
-}
-
 int kernel_remover_push(KernelRemover *remover, const KernelLine *line, int fd) {
         _cleanup_(kernel_lines_done) KernelLines copy = {};
         Item *item = NULL;
@@ -137,7 +122,7 @@ int kernel_remover_push(KernelRemover *remover, const KernelLine *line, int fd) 
         (void) pthread_mutex_lock(&remover->mutex);
         queue_push(&remover->waiting, item);
         if (!remover->is_working)
-                remover->is_working = start_thread(remover);
+                remover->is_working = worker_start(remover_work, remover);
         if (!remover->is_working) {
                 item = queue_pop(&remover->waiting);
                 item_run(remover, item);
