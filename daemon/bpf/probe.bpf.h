@@ -122,12 +122,12 @@ static __always_inline __u32 on_start(struct pt_regs *ctx)
 		.cookie = bpf_get_attach_cookie(ctx),
 		.stack_pointer = PT_REGS_SP(ctx),
 		.level = LEVEL_UNKNOWN,
-		.slot = current_slot(bpf_get_current_task_btf()),
 		.side = SIDE_START,
 	};
 	struct tlob_site *site = site_find(&start_sites, hit.cookie);
 
 	keep_own_stack(ctx);
+	task_current(bpf_get_current_task_btf(), &hit.slot);
 	if (site)
 		site_hit(site, &hit);
 	return hit.slot;
@@ -208,8 +208,7 @@ __noinline int window_stop(struct hit *hit, __u32 place, const struct snapshot *
 	w = &t->windows[place];
 	binding = w->binding;
 	b = bpf_map_lookup_elem(&bindings, &binding);
-	stats = bpf_map_lookup_elem(&statistics, &binding);
-	if (!b || !stats)
+	if (!b)
 		return 0;
 
 	if (b->stop_is_return) {
@@ -220,7 +219,9 @@ __noinline int window_stop(struct hit *hit, __u32 place, const struct snapshot *
 			return 0;
 		/* Of an outer one, for which there was no room: the window's frame is gone. */
 		if (entry > w->stack_pointer) {
-			count(stats->unmatched);
+			stats = bpf_map_lookup_elem(&statistics, &binding);
+			if (stats)
+				count(stats->unmatched);
 			end = TLOB_END_ABANDONED;
 		}
 	}
@@ -256,10 +257,9 @@ static __always_inline int on_stop(struct pt_regs *ctx)
 	struct hit hit = {
 		.stack_pointer = PT_REGS_SP(ctx),
 		.level = LEVEL_UNKNOWN,
-		.slot = current_slot(bpf_get_current_task_btf()),
 		.side = SIDE_STOP,
 	};
-	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &hit.slot);
+	struct tlob_task *t = task_current(bpf_get_current_task_btf(), &hit.slot);
 	struct snapshot at = {};
 
 	keep_own_stack(ctx);

@@ -56,8 +56,8 @@ static __always_inline struct tlob_task *task_at(__u32 slot, struct task_struct 
 }
 
 /*
- * The same for the task that runs on this CPU, quicker: the hook on task switches notes the last one with
- * a slot. That is believed only if the slot agrees.
+ * Both for the task that runs on this CPU, quicker: the hook on task switches notes the last one with a
+ * slot. That is believed only if the slot agrees.
  */
 static __always_inline __u32 *current_slot_place(void)
 {
@@ -74,15 +74,18 @@ static __always_inline void current_slot_set(__u32 slot)
 		WRITE_ONCE(*place, slot + 1);
 }
 
-static __always_inline __u32 current_slot(struct task_struct *current)
+static __always_inline struct tlob_task *task_current(struct task_struct *current, __u32 *ret_slot)
 {
 	__u32 *place = current_slot_place();
 	__u32 slot = place ? READ_ONCE(*place) - 1 : NO_SLOT;
+	struct tlob_task *t = task_at(slot, current);
 
-	if (slot != NO_SLOT && task_at(slot, current))
-		return slot;
-	slot = task_slot(current);
-	return task_at(slot, current) ? slot : NO_SLOT;
+	if (!t) {
+		slot = task_slot(current);
+		t = task_at(slot, current);
+	}
+	*ret_slot = t ? slot : NO_SLOT;
+	return t;
 }
 
 /* The id of a task as the daemon sees it, 0 if it cannot. */

@@ -52,8 +52,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 
 	if (!task_may_have_slot(prev) && !task_may_have_slot(next))
 		return 0;
-	out_slot = current_slot(prev);
-	out = task_at(out_slot, prev);
+	out = task_current(prev, &out_slot);
 	in_slot = task_slot(next);
 	in = task_at(in_slot, next);
 
@@ -140,8 +139,7 @@ int BPF_PROG(on_tick)
 
 	if (!task_may_have_slot(task))
 		return 0;
-	slot = current_slot(task);
-	t = task_at(slot, task);
+	t = task_current(task, &slot);
 	if (!t)
 		return 0;
 	task_must_run(t);
@@ -161,9 +159,9 @@ int BPF_PROG(on_tick)
 static __always_inline int end_current(__u32 end)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 slot = current_slot(task);
+	__u32 slot;
 
-	if (!task_at(slot, task))
+	if (!task_current(task, &slot))
 		return 0;
 	task_end(slot, end);
 	bpf_task_storage_delete(&slots, task);
