@@ -5,7 +5,7 @@
 #include <json-c/json.h>
 #include <systemd/sd-bus.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 
 /*
  * What tlobd says over D-Bus, as JSON: dictionaries become objects, arrays and structures arrays,

@@ -8,13 +8,16 @@
  *
  * Calls that ask polkit may take as long as a person takes to find a password; so the timeout is
  * minutes, not sd-bus's 25 seconds. A daemon that died answers at once all the same: the bus does.
+ *
+ * A daemon that was stopped stays so when somebody only looks: the bus starts it for calls that
+ * need rights.
  */
 
 #include "connection.h"
 
 #include <err.h>
 
-#include "sentence.h"
+#include "base/sentence.h"
 #include "tlob-bus.h"
 
 #define CALL_TIMEOUT_USEC (UINT64_C(180) * 1000 * 1000)
@@ -23,6 +26,7 @@
 
 void connection_done(Connection *connection) {
         connection->bus = sd_bus_flush_close_unref(connection->bus);
+        polkit_agent_close(&connection->agent);
 }
 
 bool connection_is_local(const Connection *connection) {
@@ -32,13 +36,13 @@ bool connection_is_local(const Connection *connection) {
 static int complain_open(const Options *options, int r) {
         errno = -r;
         if (options->host)
-                warn("Failed to connect to '%s'; see whether 'ssh %s' works", options->host,
+                warn("Failed to connect to '%s'; check that 'ssh %s' works", options->host,
                      options->host);
         else if (options->machine)
-                warn("Failed to connect to '%s'; see whether 'machinectl list' shows it",
+                warn("Failed to connect to '%s'; check that 'machinectl list' shows it",
                      options->machine);
         else
-                warn("Failed to connect to the system bus; see whether 'busctl list' works");
+                warn("Failed to connect to the system bus; check that 'busctl list' works");
         return r;
 }
 
@@ -73,6 +77,9 @@ int connection_open(Connection *connection) {
         if (r < 0)
                 return complain_open(options, r);
 
+        /* Another machine's polkit has agents of its own. */
+        if (connection->needs_rights && options->ask_password && connection_is_local(connection))
+                polkit_agent_open(&connection->agent);
         (void) sd_bus_set_method_call_timeout(connection->bus, CALL_TIMEOUT_USEC);
         (void) sd_bus_set_allow_interactive_authorization(connection->bus, options->ask_password);
         return 0;
@@ -84,7 +91,7 @@ static int complain(int r, const char *sentence) {
 }
 
 int connection_complain_reply(int r) {
-        return complain(r, "The answer of tlobd is not understood; see whether tlobd and tlobctl "
+        return complain(r, "The reply of tlobd is not understood; check that tlobd and tlobctl "
                            "have the same version");
 }
 
@@ -147,8 +154,8 @@ static char *explain(const Connection *connection, const char *member, const sd_
         if (sd_bus_error_has_name(error, SD_BUS_ERROR_DISCONNECTED))
                 return sentence_make("The connection to the bus is lost");
         if (is_unknown_member(error))
-                return sentence_make("The tlobd that runs does not know %s; see whether it needs "
-                                     "'systemctl restart tlobd' after an update",
+                return sentence_make("The running tlobd does not know %s; after an update, run "
+                                     "'systemctl restart tlobd'",
                                      member);
         return sentence_make("tlobd could not do it: %s", text);
 }
@@ -162,6 +169,8 @@ int connection_new_call(Connection *connection, const char *path, const char *in
                 return r;
         r = sd_bus_message_new_method_call(connection->bus, ret, TLOB_BUS_NAME,
                                            path ?: TLOB_BUS_PATH, interface, method);
+        if (r >= 0)
+                r = sd_bus_message_set_auto_start(*ret, connection->needs_rights);
         return r < 0 ? connection_complain_reply(r) : 0;
 }
 

@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <systemd/sd-bus.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 #include "options.h"
+#include "polkit-agent.h"
 
 /* The way to tlobd: the bus, calls, and what to tell people when a call fails. */
 
@@ -15,6 +16,8 @@
 typedef struct Connection {
         const Options *options; /* not owned */
         sd_bus *bus;            /* NULL until connection_open() */
+        bool needs_rights; /* for what is asked: polkit is answered, and tlobd started for it */
+        PolkitAgent agent;
 } Connection;
 
 void connection_done(Connection *connection);

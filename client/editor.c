@@ -10,7 +10,7 @@
 #include <err.h>
 #include <sys/wait.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 
 static const char *choose(void) {
         static const char *const variables[] = { "SYSTEMD_EDITOR", "EDITOR", "VISUAL" };
@@ -37,7 +37,7 @@ static void __attribute__((noreturn)) run(const char *path) {
         } else
                 for (size_t i = 0; i < ELEMENTSOF(editors); i++)
                         (void) execlp(editors[i], editors[i], path, NULL);
-        warnx("No editor is there; set $EDITOR");
+        warnx("No editor was found; set $EDITOR");
         _exit(EXIT_FAILURE);
 }
 
@@ -63,7 +63,7 @@ int editor_run(const char *path) {
                         return r;
                 }
         if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-                warnx("The editor failed; nothing is changed");
+                warnx("The editor failed; nothing was changed");
                 return -EIO;
         }
         return 0;

@@ -12,9 +12,10 @@
 #include <inttypes.h>
 #include <time.h>
 
-#include "binding.h"
+#include "base/clock.h"
+#include "base/duration.h"
+#include "binding/binding.h"
 #include "bus-json.h"
-#include "duration.h"
 
 const char *const event_arguments[] = {
         "binding",    "unit",       "tid",         "budget_ns", "elapsed_ns",
@@ -51,6 +52,7 @@ static uint32_t task_id(const json_object *event, const char *key) {
 
 char *event_to_sentence(const json_object *event, ReportType type) {
         uint64_t suppressed = json_number(event, "suppressed");
+        uint64_t stolen = json_number(event, "stolen_ns");
         Violation violation = {
                 .report = {
                         .type = type,
@@ -60,6 +62,7 @@ char *event_to_sentence(const json_object *event, ReportType type) {
                                 [TLOB_WAITING] = json_number(event, "waiting_ns"),
                                 [TLOB_SLEEPING] = json_number(event, "sleeping_ns"),
                         },
+                        .stolen_ns = stolen == UINT64_MAX ? 0 : stolen,
                         .budget = budget_from_string(json_string(event, "budget")),
                         .state = state_from_string(json_string(event, "state")),
                         .end = end_from_string(json_string(event, "end")),
@@ -82,17 +85,12 @@ char *event_to_sentence(const json_object *event, ReportType type) {
         return violation_to_sentence(&violation);
 }
 
-static uint64_t now_ns(clockid_t clock) {
-        struct timespec ts = {};
-
-        (void) clock_gettime(clock, &ts);
-        return (uint64_t) ts.tv_sec * NSEC_PER_SEC + (uint64_t) ts.tv_nsec;
-}
-
-char *event_format_time(const json_object *event, bool local, char buf[static EVENT_TIME_MAX]) {
-        uint64_t time_ns = json_number(event, "time_ns"), now = now_ns(CLOCK_MONOTONIC), real_ns;
-        struct tm tm;
-        time_t seconds;
+char *event_format_time(const json_object *event, bool local, bool brief,
+                        char buf[static EVENT_TIME_MAX]) {
+        uint64_t time_ns = json_number(event, "time_ns"), now = now_ns(), real_ns;
+        struct tm tm, today;
+        time_t seconds, this_second;
+        bool is_today;
 
         if (time_ns == UINT64_MAX)
                 return strcpy(buf, "-");
@@ -102,10 +100,15 @@ char *event_format_time(const json_object *event, bool local, char buf[static EV
                 return buf;
         }
 
-        real_ns = now_ns(CLOCK_REALTIME) - (now > time_ns ? now - time_ns : 0);
+        real_ns = clock_read_ns(CLOCK_REALTIME);
+        this_second = (time_t) (real_ns / NSEC_PER_SEC);
+        real_ns -= now > time_ns ? now - time_ns : 0;
         seconds = (time_t) (real_ns / NSEC_PER_SEC);
-        if (!localtime_r(&seconds, &tm) ||
-            strftime(buf, EVENT_TIME_MAX, "%b %d %H:%M:%S", &tm) == 0)
+        if (!localtime_r(&seconds, &tm) || !localtime_r(&this_second, &today))
+                return strcpy(buf, "-");
+        is_today = tm.tm_yday == today.tm_yday && tm.tm_year == today.tm_year;
+        if (strftime(buf, EVENT_TIME_MAX, brief && is_today ? "%H:%M:%S" : "%b %d %H:%M:%S", &tm) ==
+            0)
                 return strcpy(buf, "-");
         return buf;
 }

@@ -5,7 +5,7 @@
 #include <json-c/json.h>
 #include <stdbool.h>
 
-#include "violation.h"
+#include "report/violation.h"
 
 /*
  * A violation or completion, as D-Bus tells it: an object of the arguments of the signal and its
@@ -22,8 +22,9 @@ char *event_to_sentence(const json_object *event, ReportType type);
 
 /*
  * The wall-clock time of when it was found. For another machine, whose clocks are not ours: the
- * seconds since its boot. Returns buf.
+ * seconds since its boot. Brief is without the date, if that is today. Returns buf.
  */
-char *event_format_time(const json_object *event, bool local, char buf[static EVENT_TIME_MAX]);
+char *event_format_time(const json_object *event, bool local, bool brief,
+                        char buf[static EVENT_TIME_MAX]);
 
 #endif

@@ -9,24 +9,35 @@
 
 #include <fnmatch.h>
 
+#include "base/unit-name.h"
+
+static bool is_pattern(const char *s) {
+        return strpbrk(s, "*?[") != NULL;
+}
+
+/* As in systemctl: of a unit that can have no budgets, too, so that this is what is said of it. */
 char *unit_name_complete(const char *unit) {
-        static const char *const suffixes[] = { ".service", ".slice", ".scope" };
-        const char *dot = strrchr(unit, '.');
         char *complete;
 
-        for (size_t i = 0; dot && i < ELEMENTSOF(suffixes); i++)
-                if (streq(dot, suffixes[i]))
-                        return strdup(unit);
+        if (unit_name_type(unit, UNIT_ANY))
+                return strdup(unit);
         /* "" stands for what runs outside units, and resets a key. */
         return asprintf(&complete, "%s%s", unit, *unit != '\0' ? ".service" : "") < 0 ? NULL
                                                                                       : complete;
+}
+
+bool unit_is_in_name(const char *binding, const char *unit) {
+        size_t n = strlen(unit);
+
+        return n == 0 || (strncmp(binding, unit, n) == 0 && binding[n] == '/');
 }
 
 int filter_init(Filter *filter, const Options *options) {
         _cleanup_free_ char *unit = NULL;
 
         if (options->unit) {
-                unit = unit_name_complete(options->unit);
+                unit = is_pattern(options->unit) ? strdup(options->unit)
+                                                 : unit_name_complete(options->unit);
                 if (!unit)
                         return -ENOMEM;
         }
@@ -43,6 +54,42 @@ static bool matches(const char *pattern, const char *s) {
         return !pattern || fnmatch(pattern, s, FNM_NOESCAPE) == 0;
 }
 
+/* A pattern without a type is for every type: "web*" finds web.slice, "web?" finds web1.service. */
+static bool matches_unit(const char *pattern, const char *unit) {
+        const char *dot = strrchr(unit, '.');
+        _cleanup_free_ char *bare = NULL;
+
+        if (matches(pattern, unit))
+                return true;
+        if (!dot || !is_pattern(pattern))
+                return false;
+        bare = strndup(unit, (size_t) (dot - unit));
+        return bare && matches(pattern, bare);
+}
+
 bool filter_matches(const Filter *filter, const char *binding, const char *unit) {
-        return matches(filter->binding, binding) && matches(filter->unit, unit);
+        return matches(filter->binding, binding) && matches_unit(filter->unit, unit);
+}
+
+int filter_select(const Filter *filter, json_object *rows, const char *binding_key,
+                  const char *unit_key, size_t max, json_object **ret) {
+        _cleanup_json_ json_object *selected = json_object_new_array();
+
+        if (!selected)
+                return -ENOMEM;
+        for (size_t i = 0; i < json_object_array_length(rows); i++) {
+                json_object *row = json_object_array_get_idx(rows, i);
+                int r;
+
+                if (max > 0 && json_object_array_length(selected) >= max)
+                        break;
+                if (!filter_matches(filter, json_string(row, binding_key),
+                                    json_string(row, unit_key)))
+                        continue;
+                r = json_append(selected, json_object_get(row));
+                if (r < 0)
+                        return r;
+        }
+        *ret = TAKE_PTR(selected);
+        return 0;
 }

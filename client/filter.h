@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "cleanup.h"
+#include "bus-json.h"
 #include "options.h"
 
 /* --unit= and --binding=: which bindings or violations are shown. */
@@ -17,9 +17,22 @@ typedef struct Filter {
 int filter_init(Filter *filter, const Options *options);
 void filter_done(Filter *filter);
 
+/*
+ * The first max rows (0: all) whose members of these names match. Returns 0 or -ENOMEM; the caller
+ * owns *ret.
+ */
+int filter_select(const Filter *filter, json_object *rows, const char *binding_key,
+                  const char *unit_key, size_t max, json_object **ret);
+
 bool filter_matches(const Filter *filter, const char *binding, const char *unit);
 
 /* "nginx" -> "nginx.service", as systemctl does. Owned by the caller; NULL for want of memory. */
 char *unit_name_complete(const char *unit);
+
+/*
+ * True if the name of the binding begins with that unit, as "nginx.service/request" does, or there
+ * is none.
+ */
+bool unit_is_in_name(const char *binding, const char *unit);
 
 #endif

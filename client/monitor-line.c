@@ -22,8 +22,8 @@
 #include <ctype.h>
 #include <inttypes.h>
 
-#include "binding.h"
-#include "sentence.h"
+#include "base/sentence.h"
+#include "binding/binding.h"
 
 #define BLANKS    " \t"
 #define THRESHOLD "threshold="

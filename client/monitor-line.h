@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 
 /* One line in the syntax of the file "monitor" of the kernel's tlob monitor. */
 typedef struct MonitorLine {

@@ -17,7 +17,7 @@
 #include <getopt.h>
 #include <stddef.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 
 /* What an option does to the member of Options at offset. */
 typedef enum OptionKind {
@@ -57,24 +57,27 @@ static const Option table[] = {
         { 0, "no-pager", NULL, GROUP_GENERAL, CLEAR(pager),
           "Do not pipe long output into a pager" },
         { 0, "no-ask-password", NULL, GROUP_GENERAL, CLEAR(ask_password),
-          "Do not have anyone asked for a password" },
+          "Do not ask for a password" },
         { 'H', "host", "[USER@]HOST", GROUP_GENERAL, TEXT(host),
           "Act on another machine, over ssh" },
         { 'M', "machine", "CONTAINER", GROUP_GENERAL, TEXT(machine),
           "Act in a container of this machine" },
         { 0, "all", NULL, GROUP_ALL, SET(all), "status: the counters too; list-bindings: why" },
-        { 'n', "lines", "N", GROUP_LINES, OTHER(KIND_LINES), "violations: show at most so many" },
+        { 'n', "lines", "N", GROUP_LINES, OTHER(KIND_LINES), "violations: show at most N" },
         { 'u', "unit", "UNIT", GROUP_UNIT, TEXT(unit),
           "Only of this unit; or: of the new binding" },
         { 'b', "binding", "NAME", GROUP_BINDING, TEXT(binding), "Only of this binding" },
         { 0, "runtime", NULL, GROUP_PERSIST, CLEAR(persist),
-          "Until the next reboot (the default, but for edit)" },
+          "Until the next reboot (default, except for edit)" },
         { 0, "persist", NULL, GROUP_PERSIST, SET(persist),
           "Also after a reboot (the default for edit)" },
         { 0, "executable", "FILE", GROUP_KEYS, KEY("Executable"),
           "A path, or the name of a library" },
         { 0, "start", "PLACE", GROUP_KEYS, KEY("Start"), "Where a window begins" },
         { 0, "stop", "PLACE", GROUP_KEYS, KEY("Stop"), "Where it ends, or 'return'" },
+        { 0, "cpu-limit", "SHARE", GROUP_KEYS, KEY("CPULimit"),
+          "What its probes may take, as 50%" },
+        { 0, "unsafe", "BOOL", GROUP_KEYS, KEY("Unsafe"), "Accept places that cannot be checked" },
         { 0, "function", "NAME", GROUP_KEYS, KEY("Function"),
           "A window is one call of this function" },
         { 0, "budget", "TIME", GROUP_KEYS, KEY("BudgetSec"), "The longest that a window may take" },
@@ -82,7 +85,7 @@ static const Option table[] = {
         { 0, "waiting-budget", "TIME", GROUP_KEYS, KEY("WaitingBudgetSec"),
           "... runnable, without a CPU" },
         { 0, "sleeping-budget", "TIME", GROUP_KEYS, KEY("SleepingBudgetSec"), "... blocked" },
-        { 0, "backend", "NAME", GROUP_KEYS, KEY("Backend"), "Who measures: auto, kernel or bpf" },
+        { 0, "backend", "NAME", GROUP_KEYS, KEY("Backend"), "Back end: auto, kernel or bpf" },
         { 0, "priority", "LEVEL", GROUP_KEYS, KEY("Priority"),
           "Journal priority of its violations" },
 };
@@ -129,7 +132,7 @@ static int complain(int c, char **argv) {
         else if (strncmp(word, "--", 2) == 0 && optopt >= LONG_BASE)
                 warnx("--%s takes no value; see 'tlobctl --help'", find_option(optopt)->name);
         else if (strncmp(word, "--", 2) == 0)
-                warnx("There is no option %s, or several begin so; see 'tlobctl --help'", word);
+                warnx("Option %s is unknown or ambiguous; see 'tlobctl --help'", word);
         else
                 warnx("There is no option -%c; see 'tlobctl --help', and write '--' before an "
                       "argument that begins with '-'",
@@ -240,7 +243,7 @@ int options_parse(Options *options, int argc, char **argv, int *ret_first) {
 int options_check(const Options *options, const char *verb, unsigned takes) {
         for (unsigned i = GROUP_GENERAL + 1; i < N_OPTION_GROUPS; i++)
                 if (options->given[i] && !(takes & TAKES(i))) {
-                        warnx("'%s' does not take --%s; see 'tlobctl help %s'", verb,
+                        warnx("'%s' does not accept --%s; see 'tlobctl help %s'", verb,
                               options->given[i], verb);
                         return -EINVAL;
                 }

@@ -35,7 +35,7 @@ typedef struct KeyValue {
         const char *value; /* NULL: not given */
 } KeyValue;
 
-#define OPTION_KEYS_N 10
+#define OPTION_KEYS_N 12
 
 /* Strings belong to the command line. */
 typedef struct Options {

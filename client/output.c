@@ -11,12 +11,15 @@
 
 #include "output.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <libsmartcols/libsmartcols.h>
+#include <sys/ioctl.h>
 
+#include "base/duration.h"
+#include "base/sentence.h"
 #include "bus-json.h"
-#include "duration.h"
-#include "sentence.h"
+#include "json-name.h"
 
 #define COLOR_GOOD    "\x1b[32m"
 #define COLOR_BAD     "\x1b[1;31m"
@@ -24,7 +27,9 @@
 #define COLOR_TITLE   "\x1b[1m"
 #define COLOR_END     "\x1b[0m"
 
-#define UNKNOWN "-"
+#define UNKNOWN    "-"
+#define FIELDS_MAX 16 /* columns of a table */
+#define WIDTH_MIN  8  /* of a column that takes several lines */
 
 static inline void scols_tablep(struct libscols_table **table) {
         scols_unref_table(*table);
@@ -45,20 +50,27 @@ static bool colors_wanted(void) {
         return isatty(STDOUT_FILENO) && !streq_empty(getenv("TERM"), "dumb");
 }
 
+static unsigned terminal_width(void) {
+        struct winsize screen;
+
+        return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &screen) >= 0
+                       ? screen.ws_col
+                       : 0;
+}
+
 void output_init(Output *output, const Options *options) {
         *output = (Output){
                 .json = options->json,
                 .legend = options->legend,
                 .colors = colors_wanted(),
+                .width = terminal_width(),
                 .pager_wanted = options->pager,
         };
 }
 
 int output_done(Output *output) {
-        if (output->pager.pid > 0) {
-                pager_close(&output->pager);
-                return 0;
-        }
+        if (output->pager.open)
+                return pager_close(&output->pager);
         if (ferror(stdout))
                 return -EIO;
         return fflush(stdout) == 0 ? 0 : -errno;
@@ -70,12 +82,14 @@ static void begin(Output *output) {
 }
 
 int output_json(Output *output, json_object *value) {
+        _cleanup_json_ json_object *renamed = json_rename(value);
         int flags = JSON_C_TO_STRING_NOSLASHESCAPE;
         const char *text;
 
         flags |= output->json == JSON_PRETTY ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED
                                              : JSON_C_TO_STRING_PLAIN;
-        text = json_object_to_json_string_ext(value, flags);
+        /* NULL is null, too. */
+        text = renamed || !value ? json_object_to_json_string_ext(renamed, flags) : NULL;
         if (!text)
                 return -ENOMEM;
         begin(output);
@@ -142,41 +156,127 @@ static const char *field_color(FieldKind kind, const char *text) {
 }
 
 static bool is_right_aligned(FieldKind kind) {
-        return kind == FIELD_COUNT || kind == FIELD_PROBLEM || kind == FIELD_DURATION ||
-               kind == FIELD_BUDGET || kind == FIELD_OFFSET;
+        return kind == FIELD_RIGHT || kind == FIELD_COUNT || kind == FIELD_PROBLEM ||
+               kind == FIELD_DURATION || kind == FIELD_BUDGET || kind == FIELD_OFFSET;
 }
 
-static int add_columns(struct libscols_table *table, const Field *fields) {
-        for (; fields->key; fields++)
-                if (!scols_table_new_column(table, fields->title, 0,
-                                            is_right_aligned(fields->kind) ? SCOLS_FL_RIGHT : 0))
-                        return -ENOMEM;
-        return 0;
+/* Is there anything to show in a column? */
+static bool is_used(const Field *field, json_object *rows) {
+        if (field->kind != FIELD_OPTIONAL)
+                return true;
+        for (size_t i = 0; i < json_object_array_length(rows); i++)
+                if (*json_string(json_object_array_get_idx(rows, i), field->key) != '\0')
+                        return true;
+        return false;
 }
 
-static int add_line(struct libscols_table *table, const Field *fields, const json_object *row) {
-        struct libscols_line *line = scols_table_new_line(table, NULL);
+/* The columns of a table that are shown, as wide as what is in them. */
+typedef struct Columns {
+        const Field *fields[FIELDS_MAX];
+        size_t widths[FIELDS_MAX];
+        bool narrowed[FIELDS_MAX];
+        size_t n;
+} Columns;
 
-        if (!line)
-                return -ENOMEM;
-        for (size_t i = 0; fields[i].key; i++) {
-                _cleanup_free_ char *text = format_field(fields + i, row);
-                const char *color;
+static int measure_columns(Columns *columns, const Field *fields, json_object *rows) {
+        for (; fields->key; fields++) {
+                size_t width = strlen(fields->title);
 
-                if (!text)
-                        return -ENOMEM;
-                color = field_color(fields[i].kind, text);
-                if (scols_line_set_data(line, i, streq(text, "") ? UNKNOWN : text) < 0)
-                        return -ENOMEM;
-                if (color && scols_cell_set_color(scols_line_get_cell(line, i), color) < 0)
-                        return -ENOMEM;
+                if (!is_used(fields, rows))
+                        continue;
+                for (size_t i = 0; i < json_object_array_length(rows); i++) {
+                        _cleanup_free_ char *text =
+                                format_field(fields, json_object_array_get_idx(rows, i));
+
+                        if (!text)
+                                return -ENOMEM;
+                        if (strlen(text) > width)
+                                width = strlen(text);
+                }
+                assert(columns->n < FIELDS_MAX);
+                columns->fields[columns->n] = fields;
+                columns->widths[columns->n++] = width;
         }
         return 0;
+}
+
+/* Takes from the widest of those that can take several lines, until all fit. */
+static void narrow_columns(Columns *columns, size_t width) {
+        for (;;) {
+                size_t sum = 0, widest = SIZE_MAX;
+
+                for (size_t i = 0; i < columns->n; i++) {
+                        FieldKind kind = columns->fields[i]->kind;
+
+                        sum += columns->widths[i] + (i > 0);
+                        if ((kind == FIELD_WRAPPED || kind == FIELD_OPTIONAL) &&
+                            columns->widths[i] > WIDTH_MIN &&
+                            (widest == SIZE_MAX || columns->widths[i] > columns->widths[widest]))
+                                widest = i;
+                }
+                if (sum <= width || widest == SIZE_MAX)
+                        return;
+                columns->widths[widest]--;
+                columns->narrowed[widest] = true;
+        }
+}
+
+static int add_column(struct libscols_table *table, const Columns *columns, size_t i) {
+        int flags = 0;
+
+        if (is_right_aligned(columns->fields[i]->kind))
+                flags = SCOLS_FL_RIGHT;
+        else if (columns->narrowed[i])
+                flags = SCOLS_FL_WRAP | SCOLS_FL_STRICTWIDTH;
+        return scols_table_new_column(table, columns->fields[i]->title,
+                                      columns->narrowed[i] ? (double) columns->widths[i] : 0, flags)
+                       ? 0
+                       : -ENOMEM;
+}
+
+static int add_cell(struct libscols_line *line, size_t column, const Field *field,
+                    const json_object *row) {
+        _cleanup_free_ char *text = format_field(field, row);
+        const char *color;
+
+        if (!text)
+                return -ENOMEM;
+        color = field_color(field->kind, text);
+        if (scols_line_set_data(line, column, streq(text, "") ? UNKNOWN : text) < 0)
+                return -ENOMEM;
+        if (color && scols_cell_set_color(scols_line_get_cell(line, column), color) < 0)
+                return -ENOMEM;
+        return 0;
+}
+
+static int fill_table(struct libscols_table *table, const Columns *columns, json_object *rows) {
+        int r = 0;
+
+        for (size_t i = 0; i < columns->n && r >= 0; i++)
+                r = add_column(table, columns, i);
+        for (size_t i = 0; i < json_object_array_length(rows) && r >= 0; i++) {
+                struct libscols_line *line = scols_table_new_line(table, NULL);
+
+                r = line ? 0 : -ENOMEM;
+                for (size_t k = 0; k < columns->n && r >= 0; k++)
+                        r = add_cell(line, k, columns->fields[k],
+                                     json_object_array_get_idx(rows, i));
+        }
+        return r;
+}
+
+/* The library cannot know it: what it writes to may not be the terminal yet. */
+static void limit_width(struct libscols_table *table, unsigned width) {
+        if (width == 0)
+                return;
+        (void) scols_table_set_termforce(table, SCOLS_TERMFORCE_ALWAYS);
+        (void) scols_table_set_termwidth(table, width);
 }
 
 int output_table(Output *output, const Field *fields, json_object *rows, const char *noun) {
         _cleanup_(scols_tablep) struct libscols_table *table = scols_new_table();
         size_t n = json_object_array_length(rows);
+        Columns columns = {};
         int r;
 
         if (!table)
@@ -185,9 +285,12 @@ int output_table(Output *output, const Field *fields, json_object *rows, const c
         (void) scols_table_enable_noencoding(table, true);
         (void) scols_table_enable_colors(table, output->colors);
         (void) scols_table_enable_noheadings(table, !output->legend);
-        r = add_columns(table, fields);
-        for (size_t i = 0; r >= 0 && i < n; i++)
-                r = add_line(table, fields, json_object_array_get_idx(rows, i));
+        limit_width(table, output->width);
+        r = measure_columns(&columns, fields, rows);
+        if (r >= 0 && output->width > 0)
+                narrow_columns(&columns, output->width);
+        if (r >= 0)
+                r = fill_table(table, &columns, rows);
         if (r < 0)
                 return r;
 
@@ -214,23 +317,63 @@ static void print_title(int width, const char **title) {
         *title = "";
 }
 
-static void print_counters(int width, const char *title, json_object *counters) {
+static void print_counters(int width, const char *title, json_object *counters, bool with_zeros) {
         json_object_object_foreach(counters, name, value) {
                 _cleanup_free_ char *text = text_escape(name);
 
+                if (!with_zeros && json_object_get_uint64(value) == 0)
+                        continue;
                 print_title(width, &title);
                 (void) printf("%-10s %s\n", text ?: "",
                               value ? json_object_get_string(value) : UNKNOWN);
         }
 }
 
-static void print_lines(int width, const char *title, json_object *lines) {
+/*
+ * The bytes of a line that has room for so many columns: it ends at a space, but words stay whole.
+ */
+static size_t measure_line(const char *text, size_t room) {
+        size_t columns = 0, end = 0, i;
+
+        for (i = 0; text[i] != '\0'; i++) {
+                if (text[i] == ' ')
+                        end = i;
+                columns += (text[i] & 0xc0) != 0x80;
+                if (columns > room && end > 0)
+                        return end;
+        }
+        return i;
+}
+
+/*
+ * Behind a title of that width: on a terminal, lines that are too long for it go on below their
+ * beginning.
+ */
+static void print_wrapped(const Output *output, int width, const char *text) {
+        size_t indent = (size_t) width + 2, room = SIZE_MAX;
+
+        if (output->width >= indent + WIDTH_MIN)
+                room = output->width - indent;
+        for (;;) {
+                size_t n = measure_line(text, room);
+
+                (void) printf("%.*s", (int) n, text);
+                text += n;
+                text += strspn(text, " ");
+                if (*text == '\0')
+                        return;
+                (void) printf("\n%*s", (int) indent, "");
+        }
+}
+
+static void print_lines(const Output *output, int width, const char *title, json_object *lines) {
         for (size_t i = 0; i < json_object_array_length(lines); i++) {
                 const char *line = json_object_get_string(json_object_array_get_idx(lines, i));
                 _cleanup_free_ char *text = text_escape(line ?: "");
 
                 print_title(width, &title);
-                (void) printf("%s\n", text ?: "");
+                print_wrapped(output, width, text ?: "");
+                (void) printf("\n");
         }
 }
 
@@ -244,8 +387,9 @@ static int print_text(const Output *output, int width, const Field *field,
         if (streq(text, ""))
                 return 0;
         color = output->colors ? field_color(field->kind, text) : NULL;
-        (void) printf("%*s: %s%s%s\n", width, field->title, color ?: "", text,
-                      color ? COLOR_END : "");
+        (void) printf("%*s: %s", width, field->title, color ?: "");
+        print_wrapped(output, width, text);
+        (void) printf("%s\n", color ? COLOR_END : "");
         return 0;
 }
 
@@ -254,10 +398,11 @@ static int print_field(const Output *output, int width, const Field *field,
         json_object *value = NULL;
 
         (void) json_object_object_get_ex(object, field->key, &value);
-        if (field->kind == FIELD_COUNTERS && json_object_is_type(value, json_type_object))
-                print_counters(width, field->title, value);
+        if ((field->kind == FIELD_COUNTERS || field->kind == FIELD_LOSSES) &&
+            json_object_is_type(value, json_type_object))
+                print_counters(width, field->title, value, field->kind == FIELD_COUNTERS);
         else if (field->kind == FIELD_LINES && json_object_is_type(value, json_type_array))
-                print_lines(width, field->title, value);
+                print_lines(output, width, field->title, value);
         else
                 return print_text(output, width, field, object);
         return 0;

@@ -15,6 +15,9 @@
 
 typedef enum FieldKind {
         FIELD_TEXT,
+        FIELD_RIGHT,    /* text, to the right */
+        FIELD_WRAPPED,  /* text that takes several lines where a table is wider than the terminal */
+        FIELD_OPTIONAL, /* the same; a column that is empty in all lines is left out */
         FIELD_COUNT,
         FIELD_PROBLEM,  /* a count that stands out unless it is 0 */
         FIELD_DURATION, /* rounded */
@@ -24,6 +27,7 @@ typedef enum FieldKind {
         FIELD_LIST,     /* of words */
         FIELD_LINES,    /* of sentences, one a line; for sheets */
         FIELD_COUNTERS, /* an object of counts, one a line; for sheets */
+        FIELD_LOSSES,   /* the same, without those that are 0 */
 } FieldKind;
 
 /* One column of a table, or one line of a sheet. */
@@ -37,6 +41,7 @@ typedef struct Output {
         JsonMode json;
         bool legend;
         bool colors;
+        unsigned width; /* of the terminal; 0: unlimited */
         bool pager_wanted;
         Pager pager;
         bool separate; /* the next sheet is not the first */

@@ -2,21 +2,26 @@
 #ifndef PAGER_H
 #define PAGER_H
 
-#include <sys/types.h>
+#include <stdbool.h>
 
 /* A pager, between standard output and the terminal. */
 
 typedef struct Pager {
-        pid_t pid; /* 0: there is none */
+        bool open;
+        int collected; /* a memory file that is standard output meanwhile */
+        int out;       /* what standard output was */
 } Pager;
 
 /*
- * Starts the user's pager and makes it read what is written to standard output from now on. Does
- * nothing when standard output is no terminal, or no pager can be started.
+ * Collects what is written to standard output from now on. Does nothing when standard output is no
+ * terminal, or the user wants no pager.
  */
 void pager_open(Pager *pager);
 
-/* Ends the output and waits until the user leaves the pager. */
-void pager_close(Pager *pager);
+/*
+ * Shows what was collected, in the user's pager if it does not fit on the screen, and waits until
+ * the user leaves that. Returns 0 or a negative errno.
+ */
+int pager_close(Pager *pager);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 
+#include "binding/keys.h"
 #include "filter.h"
 
 static int append_key(sd_bus_message *m, const char *key, const char *value) {

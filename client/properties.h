@@ -4,7 +4,7 @@
 
 #include <systemd/sd-bus.h>
 
-#include "binding.h"
+#include "binding/binding.h"
 #include "monitor-line.h"
 #include "options.h"
 

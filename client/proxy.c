@@ -55,14 +55,32 @@ int proxy_get_binding_path(Connection *connection, const char *name, char **ret)
         return r < 0 ? connection_complain_reply(r) : 0;
 }
 
+int proxy_get_cost(Connection *connection, const char *path, char **ret) {
+        _cleanup_message_ sd_bus_message *call = NULL, *reply = NULL;
+        _cleanup_free_ char *refusal = NULL;
+        const char *cost;
+        int r;
+
+        r = connection_new_call(connection, path, TLOB_BUS_BINDING_INTERFACE, "GetCost", &call);
+        if (r >= 0)
+                r = connection_ask(connection, call, &reply, &refusal);
+        if (r >= 0)
+                r = sd_bus_message_read(reply, "s", &cost);
+        return r < 0 ? r : free_and_strdup(ret, cost);
+}
+
 int proxy_get_binding(Connection *connection, const char *name, json_object **ret) {
-        _cleanup_free_ char *path = NULL;
+        _cleanup_free_ char *path = NULL, *cost = NULL;
         int r;
 
         r = proxy_get_binding_path(connection, name, &path);
         if (r < 0)
                 return r;
-        return get_properties(connection, path, TLOB_BUS_BINDING_INTERFACE, ret);
+        r = get_properties(connection, path, TLOB_BUS_BINDING_INTERFACE, ret);
+        if (r < 0 || proxy_get_cost(connection, path, &cost) < 0)
+                return r;
+        r = json_add_string(*ret, "Cost", cost);
+        return r < 0 ? connection_complain_reply(r) : 0;
 }
 
 static int compare_names(const void *a, const void *b) {

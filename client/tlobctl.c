@@ -23,6 +23,7 @@ typedef struct Verb {
         const char *arguments; /* for people */
         int min, max;
         unsigned takes; /* options, of TAKES() */
+        bool needs_rights;
         VerbHandler run;
         const char *help;
 } Verb;
@@ -31,29 +32,31 @@ static ExitStatus verb_help(Client *client, int argc, char **argv);
 
 /* The first is the default. */
 static const Verb verbs[] = {
-        { "status", "", 0, 0, TAKES(GROUP_ALL), verb_status, "Show how tlobd is doing" },
+        { "status", "", 0, 0, TAKES(GROUP_ALL), false, verb_status, "Show the status of tlobd" },
         { "list-bindings", "", 0, 0, TAKES(GROUP_ALL) | TAKES(GROUP_UNIT) | TAKES(GROUP_BINDING),
-          verb_list_bindings, "List the bindings" },
-        { "show", "NAME...", 1, INT_MAX, 0, verb_show, "Show all about bindings" },
-        { "cat", "UNIT", 1, 1, 0, verb_cat, "Show what is written about a unit" },
-        { "monitor", "", 0, 0, TAKES(GROUP_UNIT) | TAKES(GROUP_BINDING), verb_monitor,
+          false, verb_list_bindings, "List the bindings" },
+        { "show", "NAME...", 1, INT_MAX, 0, false, verb_show, "Show bindings in detail" },
+        { "cat", "UNIT", 1, 1, 0, false, verb_cat, "Show the files that bind a unit" },
+        { "monitor", "", 0, 0, TAKES(GROUP_UNIT) | TAKES(GROUP_BINDING), false, verb_monitor,
           "Show violations as they happen" },
         { "violations", "", 0, 0, TAKES(GROUP_LINES) | TAKES(GROUP_UNIT) | TAKES(GROUP_BINDING),
-          verb_violations, "Show recent violations" },
+          false, verb_violations, "Show recent violations" },
         { "add-binding", "NAME | LINE", 1, 1,
-          TAKES(GROUP_UNIT) | TAKES(GROUP_PERSIST) | TAKES(GROUP_KEYS), verb_add_binding,
+          TAKES(GROUP_UNIT) | TAKES(GROUP_PERSIST) | TAKES(GROUP_KEYS), true, verb_add_binding,
           "Add a binding" },
-        { "remove-binding", "NAME...", 1, INT_MAX, 0, verb_remove_binding,
-          "Remove bindings that were added so" },
-        { "set-budget", "NAME TIME", 2, 2, TAKES(GROUP_PERSIST), verb_set_budget,
+        { "remove-binding", "NAME...", 1, INT_MAX, 0, true, verb_remove_binding,
+          "Remove bindings that add-binding added" },
+        { "set-budget", "NAME TIME", 2, 2, TAKES(GROUP_PERSIST), true, verb_set_budget,
           "Change the budget of a binding" },
-        { "edit", "UNIT", 1, 1, TAKES(GROUP_PERSIST), verb_edit, "Edit the budgets of a unit" },
-        { "verify", "[FILE...]", 0, INT_MAX, TAKES(GROUP_UNIT) | TAKES(GROUP_KEYS), verb_verify,
-          "Check bindings without adding them" },
-        { "reload", "", 0, 0, 0, verb_reload, "Read the configuration again" },
-        { "reset-statistics", "[NAME...]", 0, INT_MAX, 0, verb_reset_statistics,
+        { "edit", "UNIT", 1, 1, TAKES(GROUP_PERSIST), true, verb_edit,
+          "Edit the budgets of a unit" },
+        { "verify", "[FILE...]", 0, INT_MAX, TAKES(GROUP_UNIT) | TAKES(GROUP_KEYS), true,
+          verb_verify, "Check bindings without adding them" },
+        { "reload", "", 0, 0, 0, true, verb_reload, "Read the configuration again" },
+        { "reset-statistics", "[NAME...]", 0, INT_MAX, 0, true, verb_reset_statistics,
           "Set counters to zero" },
-        { "help", "[COMMAND]", 0, 1, TAKES_ANY, verb_help, "Show this help, or that of a command" },
+        { "help", "[COMMAND]", 0, 1, TAKES_ANY, false, verb_help,
+          "Show this help, or that of a command" },
 };
 
 ExitStatus status_of_memory(int r) {
@@ -78,9 +81,8 @@ static void print_verb(const Verb *verb) {
 }
 
 static void print_help(void) {
-        (void) puts("tlobctl [OPTIONS...] [COMMAND] [ARGUMENTS...]\n\n"
-                    "See where programs take longer than they may.\n\n"
-                    "Commands:");
+        (void) puts("tlobctl [OPTIONS...] [COMMAND] [ARGUMENTS...]\n\nFind out where programs "
+                    "exceed their latency budgets.\n\nCommands:");
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
                 print_verb(verbs + i);
         (void) puts("\nOptions:");
@@ -96,7 +98,7 @@ static void print_verb_help(const Verb *verb) {
         (void) printf("tlobctl [OPTIONS...] %s%s%s\n\n%s.\n", verb->name,
                       *verb->arguments != '\0' ? " " : "", verb->arguments, verb->help);
         if (verb->takes != 0) {
-                (void) puts("\nOptions, beside those for all commands:");
+                (void) puts("\nOptions, besides those for all commands:");
                 options_print_help(verb->takes & ~TAKES(GROUP_GENERAL));
         }
         (void) puts("\nSee tlobctl(1).");
@@ -122,6 +124,7 @@ static ExitStatus run_verb(Client *client, int argc, char **argv) {
 
         if (!verb || options_check(&client->options, verb->name, verb->takes) < 0)
                 return STATUS_USAGE;
+        client->connection.needs_rights = verb->needs_rights;
         if (argc > 0) {
                 argc--;
                 argv++;

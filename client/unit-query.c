@@ -1,44 +1,45 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The two things that tlobctl asks systemd itself, because its files are read and written here: which
- * files a unit is made of, and to read them again. Everything else is tlobd's to say.
+ * What tlobctl asks systemd itself: which files a unit is made of, because they are read and
+ * written here, to read them again, and whether there is such a unit at all. Everything else is
+ * tlobd's to say.
+ *
+ * systemd loads no templates, only their instances. So an instance of a name that nobody gives
+ * stands for its template: its files are those of all instances.
  */
 
 #include "unit-query.h"
 
 #include <err.h>
 
+#include "base/sentence.h"
+#include "base/strings.h"
+#include "base/unit-name.h"
+#include "binding/binding.h"
 #include "filter.h"
 
 #define SYSTEMD_NAME "org.freedesktop.systemd1"
 #define SYSTEMD_PATH "/org/freedesktop/systemd1"
 #define SYSTEMD_UNIT "org.freedesktop.systemd1.Unit"
-
-static void free_strings(char **strings) {
-        for (char **p = strings; p && *p; p++)
-                free(*p);
-        free(strings);
-}
+#define ANY_INSTANCE "tlobctl_any"
 
 void unit_files_done(UnitFiles *files) {
-        free_strings(files->paths);
+        strings_free(files->paths);
         free(files->id);
         *files = (UnitFiles){};
 }
 
 static int complain(int r, const sd_bus_error *error) {
-        warnx("systemd could not be asked: %s", error->message ?: strerror(-r));
+        warnx("Failed to query systemd: %s", error->message ?: strerror(-r));
         return r;
 }
 
 /* The fragment goes before the drop-ins. */
 static int join_paths(const char *fragment, char **drop_ins, char ***ret) {
-        size_t n = 0;
+        size_t n = strings_count(drop_ins);
         char **paths;
 
-        while (drop_ins && drop_ins[n])
-                n++;
         paths = calloc(n + 2, sizeof(*paths));
         if (!paths)
                 return -ENOMEM;
@@ -67,7 +68,7 @@ static void unit_reply_done(UnitReply *reply) {
         free(reply->id);
         free(reply->state);
         free(reply->fragment);
-        free_strings(reply->drop_ins);
+        strings_free(reply->drop_ins);
 }
 
 static int ask(sd_bus *bus, const char *path, UnitReply *ret, sd_bus_error *error) {
@@ -95,14 +96,54 @@ static int ask(sd_bus *bus, const char *path, UnitReply *ret, sd_bus_error *erro
                                         &ret->drop_ins);
 }
 
+/* "foo" -> "foo.service", "foo@" -> "foo@.service"; and the unit to ask systemd about for it. */
+static int complete_name(const char *name, char **ret_id, char **ret_asked) {
+        _cleanup_free_ char *id = unit_name_complete(name), *asked = NULL;
+
+        if (!id)
+                return -ENOMEM;
+        asked = unit_name_is_template(id) ? unit_name_make_instance(id, ANY_INSTANCE) : strdup(id);
+        if (!asked)
+                return -ENOMEM;
+        *ret_id = TAKE_PTR(id);
+        *ret_asked = TAKE_PTR(asked);
+        return 0;
+}
+
+/* "foo@tlobctl_any.service" -> "foo@.service" */
+static void remove_instance(char *id) {
+        char *at = strstr(id, "@" ANY_INSTANCE ".");
+
+        if (at)
+                memmove(at + 1, at + 1 + strlen(ANY_INSTANCE), strlen(at + strlen(ANY_INSTANCE)));
+}
+
+static int query(Connection *connection, const char *unit, UnitReply *ret, sd_bus_error *error) {
+        _cleanup_free_ char *path = NULL;
+        int r;
+
+        r = sd_bus_path_encode(SYSTEMD_PATH "/unit", unit, &path);
+        return r < 0 ? r : ask(connection->bus, path, ret, error);
+}
+
+/* "not-found" and the like, as a person would say it. */
+static int complain_state(const char *unit, const char *state) {
+        if (streq(state, "not-found"))
+                warnx("There is no unit %s; see 'systemctl list-unit-files'", unit);
+        else
+                warnx("Unit %s is %s; see 'systemctl status %s'", unit, state, unit);
+        return -ENOENT;
+}
+
 int unit_files_query(Connection *connection, const char *name, UnitFiles *ret) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-        _cleanup_free_ char *complete = unit_name_complete(name), *path = NULL;
+        _cleanup_free_ char *id = NULL, *asked = NULL;
         _cleanup_(unit_reply_done) UnitReply reply = {};
         int r;
 
-        if (!complete)
-                return connection_complain_reply(-ENOMEM);
+        r = complete_name(name, &id, &asked);
+        if (r < 0)
+                return connection_complain_reply(r);
         if (!connection_is_local(connection)) {
                 warnx("The files of units can only be read on this machine; leave out --host= and "
                       "--machine=");
@@ -111,16 +152,11 @@ int unit_files_query(Connection *connection, const char *name, UnitFiles *ret) {
         r = connection_open(connection);
         if (r < 0)
                 return r;
-        r = sd_bus_path_encode(SYSTEMD_PATH "/unit", complete, &path);
-        if (r < 0)
-                return connection_complain_reply(r);
-        r = ask(connection->bus, path, &reply, &error);
+        r = query(connection, asked, &reply, &error);
         if (r < 0)
                 return complain(r, &error);
-        if (!streq(reply.state, "loaded")) {
-                warnx("Unit %s is %s; see 'systemctl status %s'", complete, reply.state, complete);
-                return -ENOENT;
-        }
+        if (!streq(reply.state, "loaded"))
+                return complain_state(id, reply.state);
 
         r = join_paths(reply.fragment, reply.drop_ins, &ret->paths);
         if (r < 0)
@@ -128,9 +164,26 @@ int unit_files_query(Connection *connection, const char *name, UnitFiles *ret) {
         /* The strings have moved. */
         free(reply.drop_ins);
         reply.drop_ins = NULL;
+        remove_instance(reply.id);
         ret->id = TAKE_PTR(reply.id);
         ret->needs_reload = reply.needs_reload;
         return 0;
+}
+
+int unit_find_missing(Connection *connection, const char *name, char **ret) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        _cleanup_free_ char *id = NULL, *asked = NULL;
+        _cleanup_(unit_reply_done) UnitReply reply = {};
+        int r;
+
+        r = complete_name(name, &id, &asked);
+        if (r < 0)
+                return r;
+        if (*id == '\0' || streq(strrchr(id, '.'), ".scope") || connection_open(connection) < 0 ||
+            query(connection, asked, &reply, &error) < 0 || !streq(reply.state, "not-found"))
+                return 0;
+        *ret = TAKE_PTR(id);
+        return 1;
 }
 
 int unit_files_reload(Connection *connection) {

@@ -6,10 +6,10 @@
 
 #include "connection.h"
 
-/* What systemd says of a unit's files, as "systemctl cat" asks it. */
+/* What systemd says of a unit and its files, as "systemctl cat" asks it. */
 
 typedef struct UnitFiles {
-        char *id;     /* systemd's own name of it, whatever alias was asked for */
+        char *id; /* systemd's own name of it, whatever alias was asked for; "foo@.service" too */
         char **paths; /* the fragment, then drop-ins, as systemd reads them; NULL after the last */
         bool needs_reload; /* they have changed since systemd read them */
 } UnitFiles;
@@ -17,10 +17,16 @@ typedef struct UnitFiles {
 void unit_files_done(UnitFiles *files);
 
 /*
- * Asks about a unit, whose name may lack ".service". Returns 0, or a negative errno after it has said
- * what is wrong: also when there is no such unit, or when it is on another machine.
+ * Asks about a unit, whose name may lack ".service". Returns 0, or a negative errno after it has
+ * said what is wrong: also when there is no such unit, or when it is on another machine.
  */
 int unit_files_query(Connection *connection, const char *name, UnitFiles *ret);
+
+/*
+ * Returns 1 if systemd knows no such service or slice, whose complete name is *ret then, which the
+ * caller frees; 0 if it does, if it cannot be asked, and for scopes, which come and go; -ENOMEM.
+ */
+int unit_find_missing(Connection *connection, const char *name, char **ret);
 
 /* Has systemd read all its files again. Says what is wrong. */
 int unit_files_reload(Connection *connection);

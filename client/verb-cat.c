@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * "tlobctl cat": what is written about a unit, in the order in which it counts, each section with its
- * file and the numbers of its lines: sections of the unit's own files, of files in bindings.d that
- * name it, and budgets that were set by hand. It shows text, and what became of it is for "show".
+ * "tlobctl cat": what is written about a unit, in the order in which it counts, each section with
+ * its file and the numbers of its lines: sections of the unit's own files, of files in bindings.d
+ * that name it, and budgets that were set by hand. It shows text, and what became of it is for
+ * "show".
  */
 
 #include <ctype.h>
 #include <err.h>
 
-#include "config-file.h"
-#include "config.h"
+#include "base/sentence.h"
+#include "config/config.h"
+#include "config/file.h"
 #include "proxy.h"
-#include "sentence.h"
 #include "unit-query.h"
 #include "verbs.h"
 
@@ -185,12 +186,11 @@ ExitStatus verb_cat(Client *client, int argc, char **argv) {
         if (r >= 0 && client->output.json != JSON_OFF)
                 r = output_json(&client->output, sections);
         else if (r >= 0 && !cat.separate) {
-                warnx("Nothing is written about %s; 'tlobctl edit %s' adds a budget", files.id,
-                      files.id);
+                warnx("No file has bindings of %s; 'tlobctl edit %s' adds one", files.id, files.id);
                 return STATUS_FAILED;
         }
         if (r >= 0 && files.needs_reload)
-                warnx("The files of %s have changed; 'systemctl daemon-reload' makes them count",
+                warnx("The files of %s have changed; 'systemctl daemon-reload' applies them",
                       files.id);
         return status_of_memory(r);
 }

@@ -13,13 +13,14 @@
 #include <err.h>
 #include <inttypes.h>
 
-#include "binding.h"
-#include "duration.h"
+#include "base/duration.h"
+#include "base/sentence.h"
+#include "binding/binding.h"
 #include "monitor-line.h"
 #include "properties.h"
 #include "proxy.h"
-#include "sentence.h"
 #include "tlob-bus.h"
+#include "unit-query.h"
 #include "verbs.h"
 
 static uint64_t flags_of(const Options *options) {
@@ -35,6 +36,15 @@ static int parse_line(const char *s, MonitorLine *ret) {
         if (r < 0)
                 warnx("%s", sentence ?: "Out of memory");
         return r;
+}
+
+/* That is no error: the unit may be installed later. */
+static void warn_of_missing_unit(Client *client) {
+        _cleanup_free_ char *missing = NULL;
+
+        if (client->options.unit &&
+            unit_find_missing(&client->connection, client->options.unit, &missing) > 0)
+                warnx("There is no unit %s; the binding waits until there is one", missing);
 }
 
 static int add_binding(Client *client, const char *name, const MonitorLine *line,
@@ -55,7 +65,10 @@ static int add_binding(Client *client, const char *name, const MonitorLine *line
         r = sd_bus_message_append(call, "t", flags_of(&client->options));
         if (r < 0)
                 return connection_complain_arguments(r);
-        return connection_send(connection, call, ret_reply);
+        r = connection_send(connection, call, ret_reply);
+        if (r >= 0)
+                warn_of_missing_unit(client);
+        return r;
 }
 
 static int show_added(Output *output, const char *name, const char *path) {
@@ -69,15 +82,25 @@ static int show_added(Output *output, const char *name, const char *path) {
         return r < 0 ? r : output_json(output, added);
 }
 
+/* Others than those that are measured may pay for it. */
+static void warn_of_cost(Connection *connection, const char *path) {
+        _cleanup_free_ char *cost = NULL;
+
+        if (proxy_get_cost(connection, path, &cost) >= 0 && *cost)
+                warnx("%s", cost);
+}
+
 /* Says what was added: to programs always, to people when the name was made here. */
-static ExitStatus report_added(Output *output, const char *name, bool derived,
+static ExitStatus report_added(Client *client, const char *name, bool derived,
                                sd_bus_message *reply) {
+        Output *output = &client->output;
         const char *path;
         int r;
 
         r = sd_bus_message_read(reply, "o", &path);
         if (r < 0)
                 return status_of(connection_complain_reply(r));
+        warn_of_cost(&client->connection, path);
         if (output->json != JSON_OFF)
                 return status_of_memory(show_added(output, name, path));
         if (derived)
@@ -106,7 +129,7 @@ static ExitStatus add_line(Client *client, const char *text) {
         }
         if (add_binding(client, line.name ?: derived, &line, &reply) < 0)
                 return STATUS_FAILED;
-        return report_added(&client->output, line.name ?: derived, derived != NULL, reply);
+        return report_added(client, line.name ?: derived, derived != NULL, reply);
 }
 
 ExitStatus verb_add_binding(Client *client, int argc, char **argv) {
@@ -121,7 +144,7 @@ ExitStatus verb_add_binding(Client *client, int argc, char **argv) {
         }
         if (add_binding(client, argv[0], NULL, &reply) < 0)
                 return STATUS_FAILED;
-        return report_added(&client->output, argv[0], false, reply);
+        return report_added(client, argv[0], false, reply);
 }
 
 /* True if a binding starts where the line says: as configured, or where its probe went. */
@@ -152,16 +175,16 @@ static int find_by_line(json_object *bindings, const MonitorLine *line, const ch
                 if (!starts_at(binding, line, real_path))
                         continue;
                 if (found) {
-                        warnx("Both '%s' and '%s' start at %s:0x%" PRIx64
-                              "; give the name of the one that is to go",
+                        warnx("Both '%s' and '%s' start at %s:0x%" PRIx64 "; give the name of "
+                              "the one to remove",
                               found, json_string(binding, "Name"), line->path, line->start);
                         return -ENOTUNIQ;
                 }
                 found = json_string(binding, "Name");
         }
         if (!found) {
-                warnx("No binding starts at %s:0x%" PRIx64
-                      "; 'tlobctl list-bindings' shows what there is",
+                warnx("No binding starts at %s:0x%" PRIx64 "; 'tlobctl list-bindings' lists the "
+                      "bindings",
                       line->path, line->start);
                 return -ENOENT;
         }
@@ -222,14 +245,18 @@ static int parse_budget(const char *s, uint64_t *ret) {
                 return 0;
         }
         r = duration_parse(s, &ns);
+        if (r == -EBADMSG) {
+                warnx("'%s' is not a time; " DURATION_NO_UNIT, s);
+                return r;
+        }
         if (r == -EINVAL) {
                 warnx("'%s' is not a time; write it like 250us, 1.5ms, 2s, or infinity to report "
-                      "nothing, or default for what is configured",
+                      "nothing, or default for the configured budget",
                       s);
                 return r;
         }
         if (r < 0 || binding_check_budget(ns) < 0) {
-                warnx("A budget of %s is out of range; it is from 1us to 1h, or infinity", s);
+                warnx("A budget of %s is out of range; write 1us to 1h, or infinity", s);
                 return -ERANGE;
         }
         *ret = ns;

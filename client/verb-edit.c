@@ -2,9 +2,9 @@
 
 /*
  * "tlobctl edit": the budgets of a unit, in a drop-in and the user's editor. What was written is
- * verified, together with the unit's other files, before it takes the place of what was there: under
- * a name that begins with a dot, which neither systemd nor tlobd reads. Then systemd reads its files
- * again, and tlobd with it.
+ * verified, together with the unit's other files, before it takes the place of what was there:
+ * under a name that begins with a dot, which neither systemd nor tlobd reads. Then systemd reads
+ * its files again, and tlobd with it.
  *
  * A text without any section takes the drop-in away.
  */
@@ -14,18 +14,23 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "config-file.h"
+#include "base/sentence.h"
+#include "base/unit-name.h"
+#include "config/file.h"
 #include "editor.h"
 #include "proxy.h"
 #include "unit-query.h"
 #include "verify.h"
 
-#define DROP_IN "50-tlob.conf"
+#define DROP_IN      "50-tlob.conf"
+#define PERSISTENT   "/etc/systemd/system/"
+#define UNTIL_REBOOT "/run/systemd/system/"
 
 /* What is being edited. */
 typedef struct Edit {
         Client *client;
         UnitFiles files;
+        bool runtime;
         char *directory; /* of the drop-in */
         char *path;      /* of the drop-in */
         char *draft;     /* of the file that is edited */
@@ -51,10 +56,10 @@ static int complain(int error, const char *path) {
 }
 
 static int make_paths(Edit *edit) {
-        bool runtime = streq_empty(edit->client->options.given[GROUP_PERSIST], "runtime");
         int r;
 
-        r = asprintf(&edit->directory, "%s/systemd/system/%s.d", runtime ? "/run" : "/etc",
+        edit->runtime = streq_empty(edit->client->options.given[GROUP_PERSIST], "runtime");
+        r = asprintf(&edit->directory, "%s%s.d", edit->runtime ? UNTIL_REBOOT : PERSISTENT,
                      edit->files.id);
         if (r < 0) {
                 edit->directory = NULL;
@@ -66,6 +71,62 @@ static int make_paths(Edit *edit) {
                 return -ENOMEM;
         }
         return 0;
+}
+
+static const char *file_name(const char *path) {
+        return strrchr(path, '/') + 1;
+}
+
+/* A link counts, wherever it leads: the usual one, to /dev/null, hides other files, too. */
+static bool is_there(const char *path) {
+        struct stat st;
+
+        return lstat(path, &st) >= 0;
+}
+
+/*
+ * Of drop-ins of one name, systemd reads that below /etc: also one that is for all units of a
+ * prefix (foo-.service.d), but not one for a whole type (service.d).
+ */
+static bool is_stronger(const char *path) {
+        return strncmp(path, PERSISTENT, strlen(PERSISTENT)) == 0 &&
+               strncmp(strchrnul(path + strlen(PERSISTENT), '.'), ".d/", 3) != 0 &&
+               streq(file_name(path), DROP_IN);
+}
+
+/* It may be there without systemd having read it yet, or be gone. */
+static int find_hiding(const Edit *edit, char **ret) {
+        _cleanup_free_ char *same = sentence_make(PERSISTENT "%s.d/" DROP_IN, edit->files.id);
+
+        if (!same)
+                return -ENOMEM;
+        if (is_there(same)) {
+                *ret = TAKE_PTR(same);
+                return 1;
+        }
+        for (char **path = edit->files.paths; *path; path++) {
+                if (!is_stronger(*path) || (edit->files.needs_reload && !is_there(*path)))
+                        continue;
+                *ret = strdup(*path);
+                return *ret ? 1 : -ENOMEM;
+        }
+        return 0;
+}
+
+/* What is written below /run is to count. */
+static int check_hidden(const Edit *edit) {
+        _cleanup_free_ char *hiding = NULL;
+        int r;
+
+        if (!edit->runtime)
+                return 0;
+        r = find_hiding(edit, &hiding);
+        if (r <= 0)
+                return r;
+        warnx("systemd would read %s instead of %s, which has the same name: edit without "
+              "--runtime, or remove the former",
+              hiding, edit->path);
+        return -EEXIST;
 }
 
 static void print_template(FILE *f, const char *unit) {
@@ -119,10 +180,6 @@ static int write_draft(Edit *edit) {
         else
                 (void) fwrite(text, 1, size, f);
         return fflush(f) != 0 ? complain(-errno, edit->draft) : 0;
-}
-
-static const char *file_name(const char *path) {
-        return strrchr(path, '/') + 1;
 }
 
 /* Drop-ins count in the order of their names, wherever they are; one of the same name masks. */
@@ -262,7 +319,7 @@ static int edit_draft(Edit *edit) {
                 if (r > 0)
                         return install(edit, empty);
                 if (!ask_again()) {
-                        warnx("%s is not written", edit->path);
+                        warnx("%s was not written", edit->path);
                         return -EBADMSG;
                 }
         }
@@ -275,12 +332,14 @@ ExitStatus verb_edit(Client *client, int argc, char **argv) {
         r = unit_files_query(&client->connection, argv[0], &edit.files);
         if (r < 0)
                 return STATUS_FAILED;
-        if (!binding_unit_is_valid(edit.files.id)) {
-                warnx("%s is not a service, slice or scope, which alone can have budgets",
+        if (!unit_name_is_valid(edit.files.id)) {
+                warnx("%s is not a service, slice or scope; only these can have budgets",
                       edit.files.id);
                 return STATUS_FAILED;
         }
         r = make_paths(&edit);
+        if (r >= 0)
+                r = check_hidden(&edit);
         if (r >= 0)
                 r = write_draft(&edit);
         if (r >= 0)

@@ -43,7 +43,7 @@ static int write_event(Monitor *monitor, json_object *event, ReportType type) {
         sentence = event_to_sentence(event, type);
         if (!sentence)
                 return -ENOMEM;
-        (void) event_format_time(event, connection_is_local(&client->connection), time);
+        (void) event_format_time(event, connection_is_local(&client->connection), false, time);
         (void) printf("%s %s\n", time, sentence);
         return 0;
 }
@@ -90,7 +90,7 @@ static int on_records_lost(sd_bus_message *m, void *userdata, sd_bus_error *erro
                 return connection_complain_reply(r);
         if (monitor->client->output.json != JSON_OFF)
                 return output_json(&monitor->client->output, event);
-        warnx("%llu reports were lost, as the kernel's buffer was full",
+        warnx("%llu reports were lost because the kernel's buffer was full",
               (unsigned long long) json_number(event, "count"));
         return 0;
 }
@@ -133,7 +133,7 @@ static void say_state(sd_bus *bus, bool legend) {
         if (sd_bus_get_name_creds(bus, TLOB_BUS_NAME, 0, NULL) < 0)
                 warnx("tlobd is not running; waiting for it to start");
         else if (legend)
-                warnx("Waiting for violations; Ctrl-C ends this");
+                warnx("Waiting for violations; press Ctrl-C to stop");
 }
 
 /* Returns a negative errno when the bus is gone, 0 when nobody reads the output any more. */

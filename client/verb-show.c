@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The verbs that show what is there, and change nothing: status, list-bindings, show, violations.
+ * The verbs that show what is there, and change nothing: status, list-bindings, show.
  * Each reads (proxy.c), leaves out what was not asked for, and hands on to output.c; with --json=
  * the same objects go out as they came in, under their names on D-Bus.
  */
@@ -9,13 +9,12 @@
 #include <err.h>
 #include <inttypes.h>
 
-#include "binding.h"
-#include "duration.h"
-#include "event.h"
+#include "base/duration.h"
+#include "base/histogram.h"
+#include "base/sentence.h"
+#include "binding/binding.h"
 #include "filter.h"
-#include "histogram.h"
 #include "proxy.h"
-#include "sentence.h"
 #include "verbs.h"
 
 static const Field manager_fields[] = {
@@ -23,10 +22,14 @@ static const Field manager_fields[] = {
         { "DeadlineMode", "Deadline mode", FIELD_TEXT },
         { "NBindings", "Bindings", FIELD_COUNT },
         { "NActive", "Active", FIELD_COUNT },
+        { "NFailed", "Failed", FIELD_PROBLEM },
         { "Windows", "Windows", FIELD_COUNT },
         { "Violations", "Violations", FIELD_PROBLEM },
         { "Lost", "Lost reports", FIELD_PROBLEM },
         { "Suppressed", "Suppressed reports", FIELD_COUNT },
+        { "Undelivered", "Undelivered", FIELD_LOSSES },
+        { "ProbesNSec", "Probes took", FIELD_DURATION },
+        { "shown-usage", "tlobd takes", FIELD_TEXT },
         { "Limitations", "Limitations", FIELD_LINES },
         {},
 };
@@ -37,9 +40,10 @@ static const Field books_fields[] = {
         {},
 };
 
+/* The members that begin with "shown" are made for tables and sheets. */
 static const Field list_fields[] = {
-        { "Name", "BINDING", FIELD_TEXT },
-        { "Unit", "UNIT", FIELD_TEXT },
+        { "Name", "BINDING", FIELD_WRAPPED },
+        { "shown-unit", "UNIT", FIELD_OPTIONAL },
         { "State", "STATE", FIELD_STATE },
         { "Backend", "BACKEND", FIELD_TEXT },
         { "BudgetNSec", "BUDGET", FIELD_BUDGET },
@@ -48,16 +52,15 @@ static const Field list_fields[] = {
         {},
 };
 
-/* The members that begin with "shown" are made for the sheet. */
 static const Field all_list_fields[] = {
-        { "Name", "BINDING", FIELD_TEXT },
-        { "Unit", "UNIT", FIELD_TEXT },
+        { "Name", "BINDING", FIELD_WRAPPED },
+        { "shown-unit", "UNIT", FIELD_OPTIONAL },
         { "State", "STATE", FIELD_STATE },
         { "Backend", "BACKEND", FIELD_TEXT },
         { "BudgetNSec", "BUDGET", FIELD_BUDGET },
         { "Windows", "WINDOWS", FIELD_COUNT },
         { "Violations", "VIOLATIONS", FIELD_PROBLEM },
-        { "BackendReason", "WHY THIS BACK END", FIELD_TEXT },
+        { "BackendReason", "WHY THIS BACK END", FIELD_WRAPPED },
         {},
 };
 
@@ -71,9 +74,12 @@ static const Field binding_fields[] = {
         { "StartOffset", "Start offset", FIELD_OFFSET },
         { "Stop", "Stop", FIELD_TEXT },
         { "StopOffset", "Stop offset", FIELD_OFFSET },
-        { "BudgetNSec", "Budget", FIELD_BUDGET },
+        { "StopNote", "Stops at", FIELD_TEXT },
+        { "shown-budget", "Budget", FIELD_TEXT },
         { "Backend", "Back end", FIELD_TEXT },
         { "BackendReason", "Chosen because", FIELD_TEXT },
+        { "Reach", "Probes in", FIELD_TEXT },
+        { "Cost", "Cost", FIELD_TEXT },
         { "Windows", "Windows", FIELD_COUNT },
         { "Violations", "Violations", FIELD_PROBLEM },
         { "RunningNSec", "Running", FIELD_DURATION },
@@ -84,22 +90,8 @@ static const Field binding_fields[] = {
         { "shown-p99", "p99", FIELD_DURATION },
         { "shown-p99.9", "p99.9", FIELD_DURATION },
         { "MaxNSec", "Longest window", FIELD_DURATION },
+        { "ProbesNSec", "Probes took", FIELD_DURATION },
         { "Counters", "Counters", FIELD_COUNTERS },
-        {},
-};
-
-/* The members that begin with "shown" are only for the table. */
-static const Field violation_fields[] = {
-        { "shown-time", "TIME", FIELD_TEXT },
-        { "binding", "BINDING", FIELD_TEXT },
-        { "unit", "UNIT", FIELD_TEXT },
-        { "shown-task", "TASK", FIELD_TEXT },
-        { "shown-budget", "BUDGET", FIELD_TEXT },
-        { "elapsed_ns", "ELAPSED", FIELD_DURATION },
-        { "running_ns", "RUNNING", FIELD_DURATION },
-        { "waiting_ns", "WAITING", FIELD_DURATION },
-        { "sleeping_ns", "SLEEPING", FIELD_DURATION },
-        { "state", "STATE", FIELD_TEXT },
         {},
 };
 
@@ -112,6 +104,35 @@ static int show_books(Output *output, json_object *bindings) {
                 r = output_sheet(output, json_string(binding, "Name"), books_fields, binding);
         }
         return r;
+}
+
+/* What to do next, of all bindings and those that failed. */
+static void hint(uint64_t n, uint64_t n_failed) {
+        if (n == 0)
+                (void) puts(
+                        "\nThere are no bindings yet. 'tlobctl edit UNIT' writes some for a service, "
+                        "and\n'tlobctl add-binding' tries one until the next boot; see "
+                        "tlobctl(1).");
+        else if (n_failed > 0 && n_failed != UINT64_MAX)
+                (void) puts(
+                        "\n'tlobctl list-bindings' shows which failed, and 'tlobctl show BINDING' "
+                        "why.");
+}
+
+/* A daemon that is older does not tell. */
+static int add_usage(json_object *manager) {
+        const json_object *usage = json_object_object_get(manager, "Usage");
+        _cleanup_free_ char *text = NULL;
+        char cpu[DURATION_MAX];
+
+        if (!usage)
+                return 0;
+        text = sentence_make(
+                "%.1f MiB of memory, %" PRIu64 " of %" PRIu64 " file descriptors, %s of CPU time",
+                (double) json_number(usage, "memory-bytes") / (1 << 20),
+                json_number(usage, "descriptors"), json_number(usage, "descriptors-max"),
+                duration_format_short(json_number(usage, "cpu-ns"), cpu));
+        return text ? json_add_string(manager, "shown-usage", text) : -ENOMEM;
 }
 
 static int show_status(Output *output, json_object *manager, json_object *bindings) {
@@ -130,10 +151,14 @@ static int show_status(Output *output, json_object *manager, json_object *bindin
         title = sentence_make("tlobd %s", json_string(manager, "Version"));
         if (!title)
                 return -ENOMEM;
-        r = output_sheet(output, title, manager_fields, manager);
-        if (r < 0 || !bindings)
-                return r;
-        return show_books(output, bindings);
+        r = add_usage(manager);
+        if (r >= 0)
+                r = output_sheet(output, title, manager_fields, manager);
+        if (r >= 0 && bindings)
+                r = show_books(output, bindings);
+        if (r >= 0 && output->legend)
+                hint(json_number(manager, "NBindings"), json_number(manager, "NFailed"));
+        return r;
 }
 
 ExitStatus verb_status(Client *client, int argc, char **argv) {
@@ -146,30 +171,6 @@ ExitStatus verb_status(Client *client, int argc, char **argv) {
         return status_of_memory(show_status(&client->output, manager, bindings));
 }
 
-/* The first max rows that pass the filter; max 0: all. */
-static int select_rows(json_object *rows, const Filter *filter, const char *binding_key,
-                       const char *unit_key, size_t max, json_object **ret) {
-        _cleanup_json_ json_object *selected = json_object_new_array();
-
-        if (!selected)
-                return -ENOMEM;
-        for (size_t i = 0; i < json_object_array_length(rows); i++) {
-                json_object *row = json_object_array_get_idx(rows, i);
-                int r;
-
-                if (max > 0 && json_object_array_length(selected) >= max)
-                        break;
-                if (!filter_matches(filter, json_string(row, binding_key),
-                                    json_string(row, unit_key)))
-                        continue;
-                r = json_append(selected, json_object_get(row));
-                if (r < 0)
-                        return r;
-        }
-        *ret = TAKE_PTR(selected);
-        return 0;
-}
-
 static bool any_failed(json_object *bindings) {
         for (size_t i = 0; i < json_object_array_length(bindings); i++)
                 if (streq(json_string(json_object_array_get_idx(bindings, i), "State"), "failed"))
@@ -177,15 +178,35 @@ static bool any_failed(json_object *bindings) {
         return false;
 }
 
-static int show_list(Output *output, const Field *fields, json_object *bindings) {
+/* The unit, where the name does not begin with it. */
+static int add_units(json_object *bindings) {
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < json_object_array_length(bindings); i++) {
+                json_object *binding = json_object_array_get_idx(bindings, i);
+                const char *unit = json_string(binding, "Unit");
+                bool known = unit_is_in_name(json_string(binding, "Name"), unit);
+
+                r = json_add_string(binding, "shown-unit", known ? "" : unit);
+        }
+        return r;
+}
+
+static int show_list(Output *output, const Field *fields, json_object *bindings, bool is_all) {
         int r;
 
         if (output->json != JSON_OFF)
                 return output_json(output, bindings);
-        r = output_table(output, fields, bindings, "binding");
-        if (r >= 0 && output->legend && any_failed(bindings))
+        r = add_units(bindings);
+        if (r >= 0)
+                r = output_table(output, fields, bindings, "binding");
+        if (r < 0 || !output->legend)
+                return r;
+        if (any_failed(bindings))
                 (void) puts("To see why one failed, use 'tlobctl show BINDING'.");
-        return r;
+        else if (is_all && json_object_array_length(bindings) == 0)
+                hint(0, 0);
+        return 0;
 }
 
 ExitStatus verb_list_bindings(Client *client, int argc, char **argv) {
@@ -200,9 +221,10 @@ ExitStatus verb_list_bindings(Client *client, int argc, char **argv) {
                 return STATUS_FAILED;
         r = filter_init(&filter, &client->options);
         if (r >= 0)
-                r = select_rows(all, &filter, "Name", "Unit", 0, &selected);
+                r = filter_select(&filter, all, "Name", "Unit", 0, &selected);
         if (r >= 0)
-                r = show_list(&client->output, why ? all_list_fields : list_fields, selected);
+                r = show_list(&client->output, why ? all_list_fields : list_fields, selected,
+                              json_object_array_length(all) == 0);
         return status_of_memory(r);
 }
 
@@ -251,10 +273,28 @@ static int add_percentiles(json_object *binding) {
         return 0;
 }
 
+/* The budget, and that it is another than what is configured. */
+static int add_budget(json_object *binding) {
+        uint64_t budget = json_number(binding, "BudgetNSec");
+        uint64_t configured = json_number(binding, "ConfiguredBudgetNSec");
+        bool overridden = json_object_object_get_ex(binding, "ConfiguredBudgetNSec", NULL) &&
+                          budget != configured;
+        char now[DURATION_MAX], before[DURATION_MAX];
+        _cleanup_free_ char *text = NULL;
+
+        (void) duration_format(budget, now);
+        text = overridden ? sentence_make("%s, by set-budget; configured is %s", now,
+                                          duration_format(configured, before))
+                          : strdup(now);
+        return text ? json_add_string(binding, "shown-budget", text) : -ENOMEM;
+}
+
 static int show_binding(Output *output, json_object *binding) {
         int r;
 
         r = add_percentiles(binding);
+        if (r >= 0)
+                r = add_budget(binding);
         if (r < 0)
                 return r;
         return output_sheet(output, json_string(binding, "Name"), binding_fields, binding);
@@ -280,69 +320,4 @@ ExitStatus verb_show(Client *client, int argc, char **argv) {
         if (r >= 0 && client->output.json != JSON_OFF)
                 r = output_json(&client->output, all);
         return r < 0 ? status_of_memory(r) : status;
-}
-
-/* "5ms", "15ms sleeping" */
-static char *format_budget(const json_object *violation) {
-        const char *which = json_string(violation, "budget");
-        bool total = streq(which, budget_to_string(TLOB_BUDGET_TOTAL));
-        char budget[DURATION_MAX];
-
-        return sentence_make("%s%s%s", duration_format(json_number(violation, "budget_ns"), budget),
-                             total ? "" : " ", total ? "" : which);
-}
-
-/* "nginx[4711]" */
-static char *format_task(const json_object *violation) {
-        uint64_t tid = json_number(violation, "tid"), pid = json_number(violation, "pid");
-        uint64_t id = pid == UINT64_MAX || pid == 0 ? tid : pid;
-
-        if (id == UINT64_MAX || id == 0)
-                return strdup(json_string(violation, "comm"));
-        return sentence_make("%s[%" PRIu64 "]", json_string(violation, "comm"), id);
-}
-
-static int add_shown(json_object *violation, bool local) {
-        _cleanup_free_ char *budget = format_budget(violation), *task = format_task(violation);
-        char time[EVENT_TIME_MAX];
-        int r;
-
-        if (!budget || !task)
-                return -ENOMEM;
-        r = json_add_string(violation, "shown-time", event_format_time(violation, local, time));
-        if (r >= 0)
-                r = json_add_string(violation, "shown-budget", budget);
-        if (r >= 0)
-                r = json_add_string(violation, "shown-task", task);
-        return r;
-}
-
-static int show_violations(Client *client, json_object *violations) {
-        bool local = connection_is_local(&client->connection);
-        int r = 0;
-
-        if (client->output.json != JSON_OFF)
-                return output_json(&client->output, violations);
-        for (size_t i = 0; r >= 0 && i < json_object_array_length(violations); i++)
-                r = add_shown(json_object_array_get_idx(violations, i), local);
-        if (r < 0)
-                return r;
-        return output_table(&client->output, violation_fields, violations, "violation");
-}
-
-ExitStatus verb_violations(Client *client, int argc, char **argv) {
-        const Options *options = &client->options;
-        bool filtered = options->unit || options->binding;
-        _cleanup_json_ json_object *all = NULL, *selected = NULL;
-        _cleanup_(filter_done) Filter filter = {};
-        int r;
-
-        if (proxy_get_violations(&client->connection, filtered ? 0 : options->lines, &all) < 0)
-                return STATUS_FAILED;
-        r = filter_init(&filter, options);
-        if (r >= 0)
-                r = select_rows(all, &filter, "binding", "unit", options->lines, &selected);
-        if (r >= 0)
-                r = show_violations(client, selected);
-        return status_of_memory(r);
 }

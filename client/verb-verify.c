@@ -12,9 +12,9 @@
 
 #include <err.h>
 
+#include "base/sentence.h"
 #include "properties.h"
 #include "proxy.h"
-#include "sentence.h"
 #include "tlob-bus.h"
 #include "unit-query.h"
 #include "verify.h"
@@ -26,6 +26,9 @@ static const Field fields[] = {
         { "start-offset", "Start offset", FIELD_OFFSET },
         { "stop", "Stop", FIELD_TEXT },
         { "stop-offset", "Stop offset", FIELD_OFFSET },
+        { "stop-note", "Stops at", FIELD_TEXT },
+        { "cost", "Cost", FIELD_TEXT },
+        { "unwinding-cost", "Unwinding", FIELD_TEXT },
         { "backend", "Back end", FIELD_TEXT },
         { "reason", "Reason", FIELD_TEXT },
         {},
@@ -42,7 +45,7 @@ static int add_place(json_object *result, const Binding *binding) {
         if (!binding)
                 return 0;
         r = json_add_string(result, "Name", binding->name);
-        return r < 0 ? r : json_add_string(result, "Source", binding->source);
+        return r < 0 ? r : json_add_string(result, "Source", binding->source.place);
 }
 
 static int append_properties(sd_bus_message *call, const Options *options, const Binding *binding) {
@@ -82,7 +85,7 @@ static int report_good(Verification *verification, const Binding *binding, json_
         if (output->json != JSON_OFF)
                 return json_append(verification->results, json_object_get(result));
 
-        title = binding ? sentence_make("%s (%s)", binding->name, binding->source)
+        title = binding ? sentence_make("%s (%s)", binding->name, binding->source.place)
                         : strdup("This binding can be set up");
         return title ? output_sheet(output, title, fields, result) : -ENOMEM;
 }
@@ -110,6 +113,30 @@ static int report_bad(Verification *verification, const Binding *binding, const 
 }
 
 /*
+ * systemd starts units that tlobd has never heard of, but none that do not exist. Returns 1 if it
+ * does not.
+ */
+static int report_missing_unit(Verification *verification, const Binding *binding) {
+        Client *client = verification->client;
+        const char *unit = binding ? binding->unit : client->options.unit;
+        _cleanup_free_ char *sentence = NULL, *missing = NULL;
+        int r;
+
+        if (!unit)
+                return 0;
+        r = unit_find_missing(&client->connection, unit, &missing);
+        if (r <= 0)
+                return r;
+        sentence =
+                sentence_make("%s%sThere is no unit %s; see 'systemctl list-unit-files'",
+                              binding ? binding->source.place : "", binding ? ": " : "", missing);
+        if (!sentence)
+                return -ENOMEM;
+        r = report_bad(verification, binding, sentence);
+        return r < 0 ? r : 1;
+}
+
+/*
  * Verifies one binding; NULL: that of the options. That it is bad is noted, and no failure: those
  * are that the daemon cannot be asked, or that there is no memory.
  */
@@ -120,8 +147,8 @@ static int verify(Verification *verification, const Binding *binding) {
 
         r = ask(verification->client, binding, &result, &reason);
         if (r == -EREMOTEIO && reason) {
-                sentence =
-                        binding ? sentence_make("%s: %s", binding->source, reason) : strdup(reason);
+                sentence = binding ? sentence_make("%s: %s", binding->source.place, reason)
+                                   : strdup(reason);
                 return sentence ? report_bad(verification, binding, sentence) : -ENOMEM;
         }
         if (r < 0) {
@@ -129,17 +156,20 @@ static int verify(Verification *verification, const Binding *binding) {
                         warnx("%s", reason);
                 return r;
         }
+        r = report_missing_unit(verification, binding);
+        if (r != 0)
+                return r < 0 ? r : 0;
         r = add_place(result, binding);
         return r < 0 ? r : report_good(verification, binding, result);
 }
 
 static int verify_from_file(Verification *verification, const Binding *binding) {
-        if (binding->n_errors == 0)
+        if (binding->source.n_errors == 0)
                 return verify(verification, binding);
-        for (size_t i = 0; i < binding->n_errors; i++) {
+        for (size_t i = 0; i < binding->source.n_errors; i++) {
                 int r;
 
-                r = report_bad(verification, binding, binding->errors[i].text);
+                r = report_bad(verification, binding, binding->source.errors[i].text);
                 if (r < 0)
                         return r;
         }
@@ -151,6 +181,9 @@ int verify_config(Verification *verification, const Config *config) {
 
         for (size_t i = 0; i < config->n_messages; i++)
                 (void) fprintf(stderr, "%s\n", config->messages[i].text);
+        if (config->n_more_messages > 0)
+                (void) fprintf(stderr, "%zu more problems are not listed.\n",
+                               config->n_more_messages);
         for (size_t i = 0; r >= 0 && i < config->bindings.n; i++)
                 r = verify_from_file(verification, config->bindings.items[i]);
         return r;
@@ -199,7 +232,7 @@ static int verify_unit(Verification *verification, const char *name) {
                 verification->bad = true;
         }
         if (files.needs_reload)
-                warnx("The files of %s have changed; 'systemctl daemon-reload' makes them count",
+                warnx("The files of %s have changed; 'systemctl daemon-reload' applies them",
                       files.id);
         return r;
 }

@@ -35,7 +35,6 @@ ExitStatus status_of_memory(int r);
 ExitStatus verb_status(Client *client, int argc, char **argv);
 ExitStatus verb_list_bindings(Client *client, int argc, char **argv);
 ExitStatus verb_show(Client *client, int argc, char **argv);
-ExitStatus verb_violations(Client *client, int argc, char **argv);
 
 /* verb-change.c: what needs rights */
 ExitStatus verb_add_binding(Client *client, int argc, char **argv);
@@ -48,8 +47,9 @@ ExitStatus verb_reset_statistics(Client *client, int argc, char **argv);
 ExitStatus verb_cat(Client *client, int argc, char **argv);
 ExitStatus verb_edit(Client *client, int argc, char **argv);
 
-/* verb-monitor.c, verb-verify.c */
+/* verb-monitor.c, verb-violations.c, verb-verify.c */
 ExitStatus verb_monitor(Client *client, int argc, char **argv);
+ExitStatus verb_violations(Client *client, int argc, char **argv);
 ExitStatus verb_verify(Client *client, int argc, char **argv);
 
 #endif

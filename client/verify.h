@@ -2,7 +2,7 @@
 #ifndef VERIFY_H
 #define VERIFY_H
 
-#include "config.h"
+#include "config/config.h"
 #include "verbs.h"
 
 /* What "tlobctl verify" finds out, for other verbs too. */
@@ -16,9 +16,9 @@ typedef struct Verification {
 void verification_done(Verification *verification);
 
 /*
- * Asks the daemon about each binding of a configuration that was read from files, and shows messages,
- * errors and results. That something is bad is noted in verification. Returns 0, or a negative errno
- * when the daemon cannot be asked (and that was said), or -ENOMEM.
+ * Asks the daemon about each binding of a configuration that was read from files, and shows
+ * messages, errors and results. That something is bad is noted in verification. Returns 0, or a
+ * negative errno when the daemon cannot be asked (and that was said), or -ENOMEM.
  */
 int verify_config(Verification *verification, const Config *config);
 

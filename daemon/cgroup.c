@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "base/unit-name.h"
+
 #ifndef FILEID_KERNFS
 #define FILEID_KERNFS 0xfe
 #endif
@@ -99,21 +101,16 @@ static int has_suffix(const char *s, size_t n, const char *suffix) {
         return n > m && strncmp(s + n - m, suffix, m) == 0;
 }
 
-static int is_unit(const char *s, size_t n) {
-        static const char *const suffixes[] = {
-                ".service", ".scope", ".socket", ".mount", ".swap",
-        };
+static bool is_unit(const char *name) {
+        const char *type = unit_name_type(name, UNIT_HAS_PROCESSES);
 
-        for (size_t i = 0; i < ELEMENTSOF(suffixes); i++)
-                if (has_suffix(s, n, suffixes[i]))
-                        return 1;
-        return 0;
+        return type && strlen(name) > strlen(type);
 }
 
 int cgroup_path_get_unit(const char *path, char **ret_unit) {
         for (;;) {
+                _cleanup_free_ char *unit = NULL;
                 size_t n;
-                char *unit;
 
                 path += strspn(path, "/");
                 n = strcspn(path, "/");
@@ -129,12 +126,12 @@ int cgroup_path_get_unit(const char *path, char **ret_unit) {
                         path++;
                         n--;
                 }
-                if (!is_unit(path, n))
-                        return -ENXIO;
                 unit = strndup(path, n);
                 if (!unit)
                         return -ENOMEM;
-                *ret_unit = unit;
+                if (!is_unit(unit))
+                        return -ENXIO;
+                *ret_unit = TAKE_PTR(unit);
                 return 0;
         }
 }

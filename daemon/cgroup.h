@@ -4,20 +4,26 @@
 
 #include <stdint.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 
 /*
  * The cgroup v2 hierarchy as this process sees it, also where it is mounted beside v1 ("hybrid").
  * Paths are as systemd's ControlGroup property gives them: from the root of the cgroup namespace.
  */
 
-/* Opens the root of the hierarchy. Returns a file descriptor of the caller's, or -ENOENT: not mounted. */
+/*
+ * Opens the root of the hierarchy. Returns a file descriptor of the caller's, or -ENOENT: not
+ * mounted.
+ */
 int cgroup_open_root(void);
 
 /* The id of a cgroup and its depth below the root ("/": 0). -ENOENT: there is no such cgroup. */
 int cgroup_path_get_id(int root_fd, const char *path, uint64_t *ret_id, unsigned *ret_level);
 
-/* The path of the cgroup with that id; works as long as the cgroup exists. -ENOENT, -ESTALE: it does not. */
+/*
+ * The path of the cgroup with that id; works as long as the cgroup exists. -ENOENT, -ESTALE: it
+ * does not.
+ */
 int cgroup_id_get_path(int root_fd, uint64_t id, char **ret_path);
 
 /*
@@ -36,8 +42,8 @@ int cgroup_path_get_template(const char *path, char **ret_name);
 unsigned cgroup_path_get_level(const char *path);
 
 /*
- * Where systemd puts the cgroup of a unit that is in that slice (NULL for a slice, whose name says it),
- * below its own root. Returns 0 or -ENOMEM.
+ * Where systemd puts the cgroup of a unit that is in that slice (NULL for a slice, whose name says
+ * it), below its own root. Returns 0 or -ENOMEM.
  */
 int cgroup_path_of_unit(const char *slice, const char *unit, char **ret_path);
 

@@ -2,23 +2,22 @@
 
 /*
  * What tlobd has to say about others goes to the journal here, with SYSLOG_IDENTIFIER=tlob; what it
- * has to say about itself goes through log.c. Nothing is formatted for people here but MESSAGE=, and
- * nothing is held back: the manager decides what is sent.
+ * has to say about itself goes through log.c. Nothing is formatted for people here but MESSAGE=,
+ * and nothing is held back: the manager decides what is sent.
  *
- * OBJECT_PID= and OBJECT_SYSTEMD_UNIT= make "journalctl -u" show an entry beside the unit's own lines.
- * journald takes them from uid 0 only.
+ * OBJECT_PID= and OBJECT_SYSTEMD_UNIT= make "journalctl -u" show an entry beside the unit's own
+ * lines. journald takes them from uid 0 only.
  */
 
 #include "journal.h"
 
-/* Reports are about other programs: where in this one they were made tells nothing. */
-#define SD_JOURNAL_SUPPRESS_LOCATION
-
 #include <inttypes.h>
 #include <stdarg.h>
 #include <sys/uio.h>
-#include <systemd/sd-journal.h>
+#include <syslog.h>
 
+#include "base/duration.h"
+#include "journal-socket.h"
 #include "tlob-messages.h"
 
 #define FIELDS_MAX 40
@@ -74,7 +73,32 @@ static void entry_add_unit(Entry *entry, const char *unit) {
 static int entry_send(Entry *entry) {
         if (entry->error < 0)
                 return entry->error;
-        return sd_journal_sendv(entry->fields, (int) entry->n);
+        return journal_socket_send(entry->fields, entry->n);
+}
+
+/* A field that is not there says that nobody knows. */
+static void entry_add_time(Entry *entry, const char *name, uint64_t ns) {
+        if (ns != STATISTIC_UNKNOWN)
+                entry_add(entry, "%s%" PRIu64, name, ns);
+}
+
+/* For the texts of the catalog, which can only copy fields: always there. */
+static void entry_add_text(Entry *entry, const char *name, uint64_t ns) {
+        char text[DURATION_MAX];
+
+        entry_add(entry, "%s%s", name,
+                  ns != STATISTIC_UNKNOWN ? duration_format_short(ns, text) : "unknown");
+}
+
+static void entry_add_texts(Entry *entry, const Violation *v) {
+        const Report *report = &v->report;
+        char budget[DURATION_MAX];
+
+        entry_add(entry, "TLOB_BUDGET_TEXT=%s", duration_format(v->budget_ns, budget));
+        entry_add_text(entry, "TLOB_ELAPSED_TEXT=", report->elapsed_ns);
+        entry_add_text(entry, "TLOB_RUNNING_TEXT=", report->spent_ns[TLOB_RUNNING]);
+        entry_add_text(entry, "TLOB_WAITING_TEXT=", report->spent_ns[TLOB_WAITING]);
+        entry_add_text(entry, "TLOB_SLEEPING_TEXT=", report->spent_ns[TLOB_SLEEPING]);
 }
 
 static void entry_add_times(Entry *entry, const Violation *v) {
@@ -83,10 +107,12 @@ static void entry_add_times(Entry *entry, const Violation *v) {
         entry_add(entry, "TLOB_TIME_NS=%" PRIu64, report->time_ns);
         entry_add(entry, "TLOB_BUDGET=%s", budget_to_string(report->budget));
         entry_add(entry, "TLOB_BUDGET_NS=%" PRIu64, v->budget_ns);
-        entry_add(entry, "TLOB_ELAPSED_NS=%" PRIu64, report->elapsed_ns);
-        entry_add(entry, "TLOB_RUNNING_NS=%" PRIu64, report->spent_ns[TLOB_RUNNING]);
-        entry_add(entry, "TLOB_WAITING_NS=%" PRIu64, report->spent_ns[TLOB_WAITING]);
-        entry_add(entry, "TLOB_SLEEPING_NS=%" PRIu64, report->spent_ns[TLOB_SLEEPING]);
+        entry_add_time(entry, "TLOB_ELAPSED_NS=", report->elapsed_ns);
+        entry_add_time(entry, "TLOB_RUNNING_NS=", report->spent_ns[TLOB_RUNNING]);
+        if (report->stolen_ns > 0)
+                entry_add_time(entry, "TLOB_STOLEN_NS=", report->stolen_ns);
+        entry_add_time(entry, "TLOB_WAITING_NS=", report->spent_ns[TLOB_WAITING]);
+        entry_add_time(entry, "TLOB_SLEEPING_NS=", report->spent_ns[TLOB_SLEEPING]);
         entry_add(entry, "TLOB_STATE=%s", tlob_state_to_string(report->state));
         if (report->type == REPORT_COMPLETION)
                 entry_add(entry, "TLOB_END=%s", tlob_end_to_string(report->end));
@@ -135,6 +161,7 @@ int journal_report(const Violation *v) {
         entry_add(&entry, "TLOB_WINDOW_ID=%" PRIu64, v->report.id);
         entry_add(&entry, "TLOB_BACKEND=%s", v->backend);
         entry_add_times(&entry, v);
+        entry_add_texts(&entry, v);
         entry_add_task(&entry, v);
         entry_add_cause(&entry, &v->cause);
         if (v->suppressed > 0)
@@ -166,13 +193,25 @@ int journal_loss(uint64_t n) {
         return entry_send(&entry);
 }
 
+int journal_unwritten(uint64_t n) {
+        _cleanup_(entry_done) Entry entry = {};
+
+        entry_begin(&entry, TLOB_MESSAGE_UNWRITTEN_STR, LOG_WARNING);
+        entry_add(&entry,
+                  "MESSAGE=%" PRIu64 " entries were lost because the journal accepted none for "
+                  "some time; their violations are counted, and were sent as signals.",
+                  n);
+        entry_add(&entry, "TLOB_UNWRITTEN=%" PRIu64, n);
+        return entry_send(&entry);
+}
+
 int journal_binding_failure(const Binding *binding) {
         _cleanup_(entry_done) Entry entry = {};
 
         entry_begin(&entry, TLOB_MESSAGE_BINDING_FAILURE_STR,
                     binding->required ? LOG_ERR : LOG_WARNING);
         entry_add(&entry, "MESSAGE=%s: not measured: %s", binding->name,
-                  binding->state_reason ?: "");
+                  binding->measurement.reason ?: "");
         entry_add(&entry, "TLOB_BINDING=%s", binding->name);
         entry_add_unit(&entry, binding->unit);
         return entry_send(&entry);

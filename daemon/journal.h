@@ -4,13 +4,13 @@
 
 #include <stdint.h>
 
-#include "binding.h"
-#include "violation.h"
+#include "binding/binding.h"
+#include "report/violation.h"
 
 /*
  * Structured journal entries, one function for each MESSAGE_ID of tlob-messages.h. The fields are
- * those of tlobd(8). Each returns 0 or a negative errno: there is no journal (-ENOENT), or it does
- * not take entries now (-EAGAIN and the like).
+ * those of tlobd(8). None of them waits: journal-socket.h. Each returns 0 or a negative errno:
+ * there is no journal (-ENOENT), or it has taken no entries for too long (-ENOBUFS).
  */
 
 /* A violation or a completion. */
@@ -21,6 +21,9 @@ int journal_suppression(const Binding *binding, uint64_t n);
 
 /* n reports of all bindings were lost on their way from the kernel. */
 int journal_loss(uint64_t n);
+
+/* n entries did not reach the journal, because it took none for too long. */
+int journal_unwritten(uint64_t n);
 
 /* The binding is failed now, for its state_reason. */
 int journal_binding_failure(const Binding *binding);

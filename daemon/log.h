@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <syslog.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 
 /*
  * The daemon's own log: to the journal when standard error is connected to it, else as text to
- * standard error. Levels are syslog's. One event is logged once, by whoever handles it: manager, bus
- * and main.
+ * standard error. Levels are syslog's. One event is logged once, by whoever handles it: manager,
+ * bus and main.
  */
 
 /* Messages above this level are dropped. Default: LOG_INFO. */

@@ -6,12 +6,13 @@
  */
 
 #include <getopt.h>
-#include <systemd/sd-daemon.h>
+#include <signal.h>
 
-#include "backend.h"
-#include "config.h"
+#include "backend/backend.h"
+#include "bus/bus.h"
+#include "config/config.h"
 #include "log.h"
-#include "manager.h"
+#include "manager/manager.h"
 #include "version.h"
 
 #define DIRECTORIES_MAX 8
@@ -81,8 +82,29 @@ static int parse_directories(char *list, const char *ret[static DIRECTORIES_MAX 
         return 0;
 }
 
+/* Until it is to end, and then with 0; or with a negative errno. Logs. */
+static int serve(Manager *manager, Bus **bus) {
+        int r;
+
+        r = manager_start_loop(manager);
+        if (r >= 0)
+                r = bus_open(manager, bus);
+        if (r >= 0)
+                r = manager_start(manager, bus_get_connection(*bus));
+        if (r < 0)
+                return r;
+
+        r = sd_event_loop(manager_get_event(manager));
+        if (r < 0)
+                return log_error_errno(r, "The event loop failed: %m");
+        if (r > 0)
+                return log_error_errno(ECONNRESET, "The connection to the system bus is lost.");
+        return 0;
+}
+
 static int run(void) {
         _cleanup_(manager_freep) Manager *manager = NULL;
+        _cleanup_(bus_freep) Bus *bus = NULL;
         const char *environment = getenv("TLOB_CONFIG_DIRECTORIES");
         const char *directories[DIRECTORIES_MAX + 1];
         _cleanup_free_ char *list = NULL;
@@ -103,18 +125,22 @@ static int run(void) {
         r = manager_new(backends, environment ? directories : config_directories, &manager);
         if (r < 0)
                 return log_oom();
-        r = manager_start(manager);
-        if (r < 0)
-                return r;
+        r = serve(manager, &bus);
+        if (manager_leave(manager, r < 0)) {
+                bus = bus_free(bus);
+                _exit(r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+        }
+        manager_stop(manager);
+        return r;
+}
 
-        r = sd_event_loop(manager->event);
-        if (r < 0)
-                return log_error_errno(r, "The event loop failed: %m");
-        if (r > 0)
-                return log_error_errno(ECONNRESET, "The connection to the system bus is lost.");
+/* Somebody's mistake: nothing that is measured is to end by it. */
+static void ignore_signals(void) {
+        static const int signals[] = { SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM,
+                                       SIGPROF, SIGIO,   SIGPWR,  SIGPIPE };
 
-        (void) sd_notify(false, "STOPPING=1\nSTATUS=Taking the probes away.");
-        return 0;
+        for (size_t i = 0; i < ELEMENTSOF(signals); i++)
+                (void) signal(signals[i], SIG_IGN);
 }
 
 int main(int argc, char *argv[]) {
@@ -124,5 +150,6 @@ int main(int argc, char *argv[]) {
         if (r <= 0)
                 return r < 0 ? 2 : EXIT_SUCCESS;
         log_set_max_level(arg_log_level);
+        ignore_signals();
         return run() < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

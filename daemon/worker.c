@@ -2,8 +2,8 @@
 
 /*
  * Threads for what would hold up the event loop: calls in which the kernel makes their caller wait.
- * There may be many at once, and they do little, so their stacks are small. What they share with the
- * rest of the daemon is up to those who have them.
+ * There may be many at once, and they do little, so their stacks are small. What they share with
+ * the rest of the daemon is up to those who have them.
  */
 
 #include "worker.h"

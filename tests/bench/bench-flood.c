@@ -124,7 +124,7 @@ static uint64_t distance(uint64_t a, uint64_t b) {
 }
 
 static uint64_t count_ends(const Statistics *statistics) {
-        const struct tlob_statistics *c = &statistics->counters;
+        const Counters *c = &statistics->counters;
         uint64_t n = c->in_budget + c->violated + c->over_limit + statistics->open;
 
         for (size_t i = 0; i < TLOB_N_ENDS; i++)
@@ -133,7 +133,7 @@ static uint64_t count_ends(const Statistics *statistics) {
 }
 
 static void print_books(const Bench *bench, const Statistics *outer, const Statistics *inner) {
-        const struct tlob_statistics *c = &inner->counters;
+        const Counters *c = &inner->counters;
         uint64_t ends = count_ends(inner), missing;
 
         bench_sample(1, (double) bench->n_calls * 1e9 / (double) (bench->end_ns - bench->begin_ns),
@@ -177,7 +177,7 @@ static int run(Bench *bench) {
         r = run_workers(bench);
         if (r < 0)
                 return r;
-        r = ops->dispatch(bench->backend, on_report, bench);
+        r = ops->flush(bench->backend, on_report, bench);
         if (r >= 0)
                 r = ops->statistics(bench->backend, bench->outer, &outer);
         if (r >= 0)

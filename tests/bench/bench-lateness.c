@@ -170,7 +170,7 @@ static int run_turn(Bench *bench, Backend *backend, uint32_t binding, unsigned n
                 nap((uint64_t) rand() % tick_ns());
                 lateness_window(bench);
         }
-        r = backend->ops->dispatch(backend, on_report, bench);
+        r = backend->ops->flush(backend, on_report, bench);
         if (r < 0)
                 return bench_fail(r, "Failed to read reports");
         if (bench->n_violations != n_windows)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The price of a window between two marks, which begin with "push": without probes, and with those that
- * whoever runs it has set on marks_kernel_begin and _end, marks_bpf_begin and _end. Prints ns a window,
- * "marks.WAY ROUND NS", by the CPU time of the thread.
+ * The price of a window between two marks, which begin with "push": without probes, and with those
+ * that whoever runs it has set on marks_kernel_begin and _end, marks_bpf_begin and _end. Prints ns
+ * a window, "marks.WAY ROUND NS", by the CPU time of the thread.
  *
- * The kernel's monitor gives a slot back only after a grace period, and leaves out windows for want of one:
- * so windows come in small batches, with a pause after each.
+ * The kernel's monitor gives a slot back only after a grace period, and leaves out windows for want
+ * of one: so windows come in small batches, with a pause after each.
  *
  * It needs no library but the C library: it is run in guests.
  *

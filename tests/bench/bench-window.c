@@ -15,7 +15,7 @@
 #include <linux/bpf.h>
 
 #include "bench.h"
-#include "bpf-uprobe.h"
+#include "bpf/uprobe.h"
 #include "bpftrace.h"
 
 #define CALLS  500
@@ -85,18 +85,19 @@ static int load_empty(bool multi) {
 
 static int attach_empty(int prog_fd, bool multi, const char *function, Uprobe *probes[static 2]) {
         _cleanup_(binding_freep) Binding *binding = NULL;
-        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        _cleanup_(binding_file_freep) BindingFile *file = NULL;
         UprobeSpec spec;
         int r;
 
-        r = bench_resolve(function, BUDGET, &binding, &elf);
+        r = bench_resolve(function, BUDGET, &binding, &file);
         if (r < 0)
                 return r;
         spec = (UprobeSpec){
                 .prog_fd = prog_fd,
                 .multi = multi,
-                .file_fd = elf_file_fd(elf),
-                .offset = binding->start_site.offset,
+                .file_fd = file->fd,
+                .offsets = &binding->resolved.sites.start.offset,
+                .n_offsets = 1,
         };
         r = uprobe_attach(&spec, &probes[0]);
         if (r >= 0) {

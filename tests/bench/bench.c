@@ -17,6 +17,8 @@
 #include <stdarg.h>
 #include <time.h>
 
+#include "binding/keys.h"
+#include "binding/resolve.h"
 #include "cgroup.h"
 
 static uint64_t read_clock(clockid_t clock) {
@@ -182,7 +184,7 @@ Backend *bench_backend_free(Backend *backend) {
         return backend ? backend->ops->free(backend) : NULL;
 }
 
-int bench_resolve(const char *function, const char *budget, Binding **ret, ElfFile **ret_elf) {
+int bench_resolve(const char *function, const char *budget, Binding **ret, BindingFile **ret_file) {
         _cleanup_(binding_freep) Binding *binding = NULL;
         _cleanup_free_ char *error = NULL;
         char path[4096];
@@ -202,7 +204,7 @@ int bench_resolve(const char *function, const char *budget, Binding **ret, ElfFi
         if (r >= 0)
                 r = binding_set_key(binding, "BudgetSec", budget, &error);
         if (r >= 0)
-                r = binding_resolve(binding, ret_elf, &error);
+                r = binding_resolve(binding, ret_file, &error);
         if (r < 0)
                 return bench_fail(r, "%s", error ?: function);
         *ret = TAKE_PTR(binding);
@@ -221,24 +223,24 @@ static int confine(Binding *binding, const BenchCgroup *cgroup) {
         r = binding_set_key(binding, "Unit", unit, &error);
         if (r < 0)
                 return bench_fail(r, "%s", error ?: unit);
-        binding->cgroup_id = cgroup->id;
-        binding->cgroup_level = cgroup->level;
+        binding->cgroup.id = cgroup->id;
+        binding->cgroup.level = cgroup->level;
         return 0;
 }
 
 int bench_add(Backend *backend, const char *function, const char *budget, BenchCgroup cgroup,
               uint32_t *ret_index) {
         _cleanup_(binding_freep) Binding *binding = NULL;
-        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        _cleanup_(binding_file_freep) BindingFile *file = NULL;
         _cleanup_free_ char *reason = NULL;
         int r;
 
-        r = bench_resolve(function, budget, &binding, &elf);
+        r = bench_resolve(function, budget, &binding, &file);
         if (r >= 0)
                 r = confine(binding, &cgroup);
         if (r < 0)
                 return r;
-        r = backend->ops->add(backend, binding, elf, ret_index, &reason);
+        r = backend->ops->add(backend, binding, file, ret_index, &reason);
         if (r < 0)
                 return bench_fail(r, "%s", reason ?: function);
         return 0;

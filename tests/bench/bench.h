@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "backend.h"
+#include "backend/backend.h"
 
 /*
  * What the programs of the bench share. Each measures one thing in rounds and prints raw values,
@@ -71,7 +71,7 @@ Backend *bench_backend_free(Backend *backend);
 DEFINE_CLEANUP(Backend, bench_backend_free);
 
 /* A binding on a function of this program. */
-int bench_resolve(const char *function, const char *budget, Binding **ret, ElfFile **ret_elf);
+int bench_resolve(const char *function, const char *budget, Binding **ret, BindingFile **ret_file);
 int bench_add(Backend *backend, const char *function, const char *budget, BenchCgroup cgroup,
               uint32_t *ret_index);
 

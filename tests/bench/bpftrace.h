@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 
 /* bpftrace beside us, measuring functions of this program as its users do. */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Violations as the kernel's monitor says them, at a rate, on a machine that has no such monitor: the tests'
- * stand-in of it, whose events are uprobe events on functions of this program.
+ * Violations as the kernel's monitor says them, at a rate, on a machine that has no such monitor:
+ * the tests' stand-in of it, whose events are uprobe events on functions of this program.
  *
  * usage: monitor-events world COMMAND [ARGUMENT...]   runs a command where there is the stand-in
- *        monitor-events raise RATE N                  N violations, RATE a second; prints the real rate
- *        monitor-events signal RATE N ROUND           the same, and how long the signal of each takes
+ *        monitor-events raise RATE N          N violations, RATE a second; prints the real rate
+ *        monitor-events signal RATE N ROUND   the same, and how long the signal of each takes
  */
 
 #include <pthread.h>

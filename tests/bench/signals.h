@@ -5,14 +5,19 @@
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
-/* How long a Violation takes to a client of the bus. Functions say on standard error what failed. */
+/*
+ * How long a Violation takes to a client of the bus. Functions say on standard error what failed.
+ */
 
 int signals_open(sd_bus **ret);
 
 /* Called when the client listens: now what is to be reported may begin. */
 typedef int (*SignalsReady)(void *userdata);
 
-/* Called for the i-th Violation: so long after its deadline, or after its detection if that is not known. */
+/*
+ * Called for the i-th Violation: so long after its deadline, or after its detection if that is not
+ * known.
+ */
 typedef void (*SignalHandler)(uint64_t ns, unsigned i, void *userdata);
 
 /* Returns when n have come. */

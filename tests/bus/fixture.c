@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Two buses over a socket pair carry calls, errors, signals and introspection in one process, without
- * a bus daemon. What needs one (names, policies, polkit) is tested under a booted systemd.
+ * Two buses over a socket pair carry calls, errors, signals and introspection in one process,
+ * without a bus daemon. What needs one (names, policies, polkit) is tested under a booted systemd.
  */
 
 #include "fixture.h"
@@ -33,48 +33,7 @@ static void start_buses(Fixture *fixture) {
         assert_ok(sd_bus_set_fd(fixture->client, pair[1], pair[1]));
         assert_true(sd_bus_start(fixture->client) >= 0);
 
-        assert_ok(bus_new(fixture->manager, server, &fixture->manager->bus));
-        assert_true(bus_start(fixture->manager->bus, fixture->manager->event) >= 0);
-}
-
-int fixture_setup(void **state) {
-        static const char *const names[] = { "etc", "run" };
-        Fixture *fixture;
-
-        fixture = calloc(1, sizeof(*fixture));
-        assert_non_null(fixture);
-        strcpy(fixture->directory, "/tmp/tlob-bus-XXXXXX");
-        assert_non_null(mkdtemp(fixture->directory));
-        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
-                assert_true(asprintf(&fixture->directories[i], "%s/%s", fixture->directory,
-                                     names[i]) > 0);
-                assert_ok(mkdir(fixture->directories[i], 0755));
-        }
-
-        assert_ok(manager_new(fake_backends, (const char *const *) fixture->directories,
-                              &fixture->manager));
-        assert_true(sd_event_new(&fixture->manager->event) >= 0);
-        start_buses(fixture);
-        assert_ok(manager_reload(fixture->manager));
-        fixture_run(fixture);
-        *state = fixture;
-        return 0;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw) {
-        return remove(path);
-}
-
-int fixture_teardown(void **state) {
-        Fixture *fixture = *state;
-
-        manager_free(fixture->manager);
-        sd_bus_flush_close_unref(fixture->client);
-        assert_ok(nftw(fixture->directory, remove_one, 16, FTW_DEPTH | FTW_PHYS));
-        for (size_t i = 0; i < ELEMENTSOF(fixture->directories); i++)
-                free(fixture->directories[i]);
-        free(fixture);
-        return 0;
+        assert_ok(bus_new(fixture->manager, server, &fixture->bus));
 }
 
 void fixture_write(Fixture *fixture, unsigned directory, const char *name, const char *text) {
@@ -90,13 +49,69 @@ void fixture_write(Fixture *fixture, unsigned directory, const char *name, const
         assert_true(fputs(text, f) >= 0);
 }
 
+int fixture_setup_configured(void **state, const char *daemon_config) {
+        static const char *const names[] = { "etc", "run" };
+        _cleanup_(sd_event_unrefp) sd_event *event = NULL;
+        Fixture *fixture;
+
+        fixture = calloc(1, sizeof(*fixture));
+        assert_non_null(fixture);
+        strcpy(fixture->directory, "/tmp/tlob-bus-XXXXXX");
+        assert_non_null(mkdtemp(fixture->directory));
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                assert_true(asprintf(&fixture->directories[i], "%s/%s", fixture->directory,
+                                     names[i]) > 0);
+                assert_ok(mkdir(fixture->directories[i], 0755));
+        }
+
+        if (daemon_config)
+                fixture_write(fixture, 0, "tlobd.conf", daemon_config);
+        assert_ok(manager_new(fake_backends, (const char *const *) fixture->directories,
+                              &fixture->manager));
+        assert_true(sd_event_new(&event) >= 0);
+        assert_ok(manager_attach_event(fixture->manager, event));
+        assert_ok(manager_probe_backends(fixture->manager));
+        start_buses(fixture);
+        assert_ok(manager_reload(fixture->manager));
+        fixture_run(fixture);
+        *state = fixture;
+        return 0;
+}
+
+int fixture_setup(void **state) {
+        return fixture_setup_configured(state, NULL);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw) {
+        return remove(path);
+}
+
+void fixture_stop(Fixture *fixture) {
+        if (fixture->manager)
+                manager_stop(fixture->manager);
+        fixture->bus = bus_free(fixture->bus);
+        fixture->manager = manager_free(fixture->manager);
+}
+
+int fixture_teardown(void **state) {
+        Fixture *fixture = *state;
+
+        fixture_stop(fixture);
+        sd_bus_flush_close_unref(fixture->client);
+        assert_ok(nftw(fixture->directory, remove_one, 16, FTW_DEPTH | FTW_PHYS));
+        for (size_t i = 0; i < ELEMENTSOF(fixture->directories); i++)
+                free(fixture->directories[i]);
+        free(fixture);
+        return 0;
+}
+
 /* One turn of each side; returns whether anything was done. */
 static bool turn(Fixture *fixture) {
         int client, server;
 
         client = sd_bus_process(fixture->client, NULL);
         assert_true(client >= 0);
-        server = sd_event_run(fixture->manager->event, 0);
+        server = sd_event_run(manager_get_event(fixture->manager), 0);
         assert_true(server >= 0);
         return client > 0 || server > 0;
 }
@@ -104,7 +119,7 @@ static bool turn(Fixture *fixture) {
 void fixture_run(Fixture *fixture) {
         /* A message may be on its way in the socket: idle twice is idle. */
         for (unsigned idle = 0; idle < 3;)
-                idle = turn(fixture) ? 0 : idle + 1;
+                idle = turn(fixture) || manager_is_busy(fixture->manager) ? 0 : idle + 1;
 }
 
 typedef struct Reply {

@@ -5,7 +5,8 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
-#include "manager.h"
+#include "bus/bus.h"
+#include "manager/manager.h"
 
 /*
  * A manager with a fake back end and a configuration of its own, and a client on the other end of a
@@ -16,12 +17,19 @@ typedef struct Fixture {
         char directory[32];
         char *directories[3];
         Manager *manager;
+        Bus *bus;
         sd_bus *client;
 } Fixture;
 
 /* For cmocka: *state is a Fixture, with nothing configured. */
 int fixture_setup(void **state);
+
+/* The same, with that text in tlobd.conf from the beginning. */
+int fixture_setup_configured(void **state, const char *daemon_config);
 int fixture_teardown(void **state);
+
+/* As the daemon does it at its end. */
+void fixture_stop(Fixture *fixture);
 
 /* Writes a file below the first directory (as /etc/tlob) or the second (as /run/tlob). */
 void fixture_write(Fixture *fixture, unsigned directory, const char *name, const char *text);

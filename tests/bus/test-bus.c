@@ -158,6 +158,8 @@ static void test_budgets(void **state) {
         get_property(f, path, TLOB_BUS_BINDING_INTERFACE, "BudgetNSec", "t", &budget);
         assert_int_equal(budget, 7000000);
         assert_int_equal(fake_calls()->set_budget, changes + 1);
+        get_property(f, path, TLOB_BUS_BINDING_INTERFACE, "ConfiguredBudgetNSec", "t", &budget);
+        assert_int_equal(budget, 5000000);
 
         /* It holds over a reload, and no probe was touched for it. */
         assert_ok(call(f, "Reload", &error, NULL, NULL, NULL, 0, 0));
@@ -233,6 +235,55 @@ static void test_a_violation_is_told(void **state) {
         sd_bus_message_unref(m);
 }
 
+/* The number below key in the first violation of the log. */
+static uint64_t get_logged(Fixture *f, const char *key) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        sd_bus_message *m = NULL;
+        uint64_t n = UINT64_MAX;
+        const char *name;
+
+        assert_ok(fixture_call(f, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE, "GetViolations",
+                               &error, &m, "u", 1));
+        assert_true(sd_bus_message_enter_container(m, 'a', "a{sv}") > 0);
+        assert_true(sd_bus_message_enter_container(m, 'a', "{sv}") > 0);
+        while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
+                assert_true(sd_bus_message_read(m, "s", &name) > 0);
+                if (strcmp(name, key) == 0)
+                        assert_true(sd_bus_message_read(m, "v", "t", &n) > 0);
+                else
+                        assert_true(sd_bus_message_skip(m, "v") > 0);
+                assert_true(sd_bus_message_exit_container(m) > 0);
+        }
+        sd_bus_message_unref(m);
+        return n;
+}
+
+/* The log tells how long a window took in the end, also if its violation was held back. */
+static void test_the_log_knows_the_end(void **state) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        Report report = violation, completion = violation;
+        Fixture *f = *state;
+
+        assert_ok(add(f, "sync", "5ms", 0, &error));
+        for (unsigned i = 0; i < 50; i++) {
+                report.id++;
+                fake_report(&report);
+        }
+        fixture_run(f);
+        assert_int_equal(get_logged(f, "id"), report.id);
+        assert_int_equal(get_logged(f, "took_ns"), UINT64_MAX);
+
+        completion.id = report.id;
+        completion.type = REPORT_COMPLETION;
+        completion.elapsed_ns = 9000000;
+        completion.spent_ns[TLOB_SLEEPING] = 6000000;
+        fake_report(&completion);
+        fixture_run(f);
+        assert_int_equal(get_logged(f, "elapsed_ns"), 6000000);
+        assert_int_equal(get_logged(f, "took_ns"), 9000000);
+        assert_int_equal(get_logged(f, "took_sleeping_ns"), 6000000);
+}
+
 static void test_reports_are_limited_and_counted(void **state) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         Fixture *f = *state;
@@ -249,6 +300,132 @@ static void test_reports_are_limited_and_counted(void **state) {
         get_property(f, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE, "Violations", "t", &violations);
         assert_int_equal(violations, 50);
         assert_int_equal(suppressed, 30);
+}
+
+/*
+ * The back end lets some times more through than is told, and what it does not is counted with the
+ * rest.
+ */
+static void test_what_the_back_end_suppresses_is_counted(void **state) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        sd_bus_message *m = NULL;
+        sd_bus_slot *slot = NULL;
+        Report report = violation;
+        Fixture *f = *state;
+        const char *text;
+        uint64_t n;
+
+        fixture_write(f, 0, "tlobd.conf", "[Daemon]\nRateLimitIntervalSec=1s\nRateLimitBurst=5\n");
+        assert_ok(fixture_call(f, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE, "Reload", &error, NULL,
+                               NULL));
+        assert_ok(add(f, "sync", "5ms", 0, &error));
+        assert_int_equal(fake_calls()->limit.interval_ns, 1000000000);
+        assert_int_equal(fake_calls()->limit.n, 50);
+        assert_int_equal(fake_calls()->limit.n_overall, 10000);
+
+        for (unsigned i = 0; i < 6; i++) {
+                report.id++;
+                fake_report(&report);
+        }
+        fixture_run(f);
+        fake_suppress(1000);
+        get_property(f, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE, "Suppressed", "t", &n);
+        assert_int_equal(n, 1001);
+
+        fake_suppress(500);
+        assert_true(sd_bus_match_signal(f->client, &slot, NULL, TLOB_BUS_PATH,
+                                        TLOB_BUS_MANAGER_INTERFACE, "Violation", on_signal,
+                                        &m) >= 0);
+        report.id++;
+        report.time_ns += 2000000000;
+        fake_report(&report);
+        fixture_run(f);
+        assert_non_null(m);
+        assert_true(sd_bus_message_skip(m, "ssuttttt") > 0);
+        assert_true(sd_bus_message_enter_container(m, 'a', "{sv}") > 0);
+        do {
+                assert_true(sd_bus_message_enter_container(m, 'e', "sv") > 0);
+                assert_true(sd_bus_message_read(m, "s", &text) > 0);
+                if (streq(text, "suppressed"))
+                        assert_true(sd_bus_message_read(m, "v", "t", &n) > 0);
+                else
+                        assert_true(sd_bus_message_skip(m, "v") > 0);
+                assert_true(sd_bus_message_exit_container(m) >= 0);
+        } while (!streq(text, "suppressed"));
+        assert_int_equal(n, 1501);
+
+        assert_ok(fixture_call(f, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE, "ResetStatistics",
+                               &error, NULL, NULL));
+        get_property(f, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE, "Suppressed", "t", &n);
+        assert_int_equal(n, 1501);
+        sd_bus_slot_unref(slot);
+        sd_bus_message_unref(m);
+}
+
+static int count_signal(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        ++*(unsigned *) userdata;
+        return 0;
+}
+
+/* Also of windows that are so many that the log has forgotten their violations. */
+static void test_completions_keep_to_the_limit(void **state) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        sd_bus_slot *slots[2] = {};
+        unsigned n_violations = 0, n_completed = 0;
+        Report report = violation;
+        Fixture *f = *state;
+
+        assert_ok(add(f, "sync", "5ms", 0, &error));
+        assert_true(sd_bus_match_signal(f->client, &slots[0], NULL, TLOB_BUS_PATH,
+                                        TLOB_BUS_MANAGER_INTERFACE, "Violation", count_signal,
+                                        &n_violations) >= 0);
+        assert_true(sd_bus_match_signal(f->client, &slots[1], NULL, TLOB_BUS_PATH,
+                                        TLOB_BUS_MANAGER_INTERFACE, "Completed", count_signal,
+                                        &n_completed) >= 0);
+        for (unsigned i = 0; i < 600; i++) {
+                report.id = 1000 + i;
+                fake_report(&report);
+        }
+        fixture_run(f);
+        report.type = REPORT_COMPLETION;
+        for (unsigned i = 0; i < 600; i++) {
+                report.id = 1000 + i;
+                fake_report(&report);
+        }
+        fixture_run(f);
+        assert_int_equal(n_violations, 20);
+        assert_int_equal(n_completed, 20);
+        sd_bus_slot_unref(slots[0]);
+        sd_bus_slot_unref(slots[1]);
+}
+
+/* The budget of a completion is the one that its window broke. */
+static void test_a_completion_has_the_budget_that_was_broken(void **state) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        sd_bus_message *m = NULL;
+        sd_bus_slot *slot = NULL;
+        Report report = violation;
+        const char *binding, *unit;
+        Fixture *f = *state;
+        uint64_t budget_ns;
+        uint32_t tid;
+
+        assert_ok(add(f, "sync", "5ms", 0, &error));
+        assert_true(sd_bus_match_signal(f->client, &slot, NULL, TLOB_BUS_PATH,
+                                        TLOB_BUS_MANAGER_INTERFACE, "Completed", on_signal,
+                                        &m) >= 0);
+        fake_report(&report);
+        fixture_run(f);
+        assert_ok(fixture_call(f, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE, "SetBudget", &error,
+                               NULL, "stt", "sync", UINT64_C(50000000), UINT64_C(0)));
+        report.type = REPORT_COMPLETION;
+        fake_report(&report);
+        fixture_run(f);
+        assert_non_null(m);
+        assert_true(sd_bus_message_read(m, "ssut", &binding, &unit, &tid, &budget_ns) > 0);
+        assert_int_equal(budget_ns, 5000000);
+        sd_bus_slot_unref(slot);
+        sd_bus_message_unref(m);
 }
 
 static void test_lost_records_are_told(void **state) {
@@ -279,6 +456,7 @@ static void test_reload_keeps_what_did_not_change(void **state) {
         sd_bus_message *reply = NULL;
         const char *name, *reason;
         Fixture *f = *state;
+        uint32_t n_failed;
 
         fixture_write(f, 0, "bindings.d/a.conf",
                       "[Binding a]\nExecutable=libc.so.6\nFunction=fsync\nBudgetSec=1ms\n");
@@ -305,6 +483,8 @@ static void test_reload_keeps_what_did_not_change(void **state) {
         assert_int_equal(sd_bus_message_at_end(reply, false), 1);
         assert_state(f, TLOB_BUS_BINDING_PREFIX "/b", "active");
         assert_state(f, TLOB_BUS_BINDING_PREFIX "/c", "failed");
+        get_property(f, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE, "NFailed", "u", &n_failed);
+        assert_int_equal(n_failed, 1);
         sd_bus_message_unref(reply);
 }
 
@@ -342,7 +522,11 @@ int main(void) {
                 TEST(test_names_are_taken_once),
                 TEST(test_budgets),
                 TEST(test_a_violation_is_told),
+                TEST(test_the_log_knows_the_end),
                 TEST(test_reports_are_limited_and_counted),
+                TEST(test_what_the_back_end_suppresses_is_counted),
+                TEST(test_completions_keep_to_the_limit),
+                TEST(test_a_completion_has_the_budget_that_was_broken),
                 TEST(test_lost_records_are_told),
                 TEST(test_reload_keeps_what_did_not_change),
                 TEST(test_a_unit_that_does_not_run),

@@ -6,12 +6,15 @@
  */
 
 #include <ftw.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <syslog.h>
 
-#include "manager.h"
-#include "sentence.h"
+#include "base/sentence.h"
+#include "manager/manager.h"
 #include "test.h"
+#include "tlob-bus.h"
 
 #define ENTRIES_MAX 16
 
@@ -22,15 +25,28 @@ typedef struct Choice {
         const char *absent;  /* why it is not there */
         const char *refuses; /* why it cannot measure any binding */
         int new_error;
+        unsigned n_probes;
         unsigned n_new;
         int add_error;
         bool refuses_budgets;       /* of set_budget() */
         bool is_advice, has_notice; /* it has something to say of its first binding */
+        bool was_alone;             /* when it got its last binding, no other had one */
+        unsigned n_resets;
+        uint64_t finds_ns[2];      /* when it will have found violations of its first binding, */
+        uint64_t last_finds_ns[2]; /* and those that come when it has lost it */
 } Choice;
 
 static Choice first, second;
 
-static int absent_or_not(const Choice *choice, char **ret_reason) {
+static bool has_any(const Choice *choice) {
+        for (size_t i = 0; i < ENTRIES_MAX; i++)
+                if (choice->used[i])
+                        return true;
+        return false;
+}
+
+static int absent_or_not(Choice *choice, char **ret_reason) {
+        choice->n_probes++;
         return choice->absent ? sentence_error(-ENOENT, ret_reason, "%s", choice->absent) : 0;
 }
 
@@ -59,21 +75,32 @@ static int new_second(const BackendConfig *config, Backend **ret, char **ret_rea
         return 0;
 }
 
+/* It never has anything to read: what it has found is asked for. */
+static int get_fd_choice(Backend *backend) {
+        static int fds[2] = { -EBADF, -EBADF };
+        int *fd = &fds[(Choice *) backend == &second];
+
+        if (*fd < 0)
+                *fd = eventfd(0, EFD_CLOEXEC);
+        return *fd;
+}
+
 static Backend *free_choice(Backend *backend) {
         return NULL;
 }
 
-static int can_first(const Binding *binding, const ElfFile *elf, char **ret_reason) {
-        assert_non_null(elf);
+static int can_first(const Binding *binding, const BindingFile *file, char **ret_reason) {
+        assert_non_null(file);
         return first.refuses ? sentence_error(-EOPNOTSUPP, ret_reason, "%s", first.refuses) : 0;
 }
 
-static int add_choice(Backend *backend, const Binding *binding, const ElfFile *elf,
+static int add_choice(Backend *backend, const Binding *binding, const BindingFile *file,
                       uint32_t *ret_index, char **ret_reason) {
         Choice *choice = (Choice *) backend;
 
         if (choice->add_error < 0)
                 return sentence_error(choice->add_error, ret_reason, "It did not work");
+        choice->was_alone = !has_any(choice == &first ? &second : &first);
         for (uint32_t i = 0; i < ENTRIES_MAX; i++)
                 if (!choice->used[i]) {
                         choice->used[i] = true;
@@ -95,7 +122,28 @@ static int set_budget_choice(Backend *backend, uint32_t index,
         return ((Choice *) backend)->refuses_budgets ? -EOPNOTSUPP : 0;
 }
 
+static int reset_choice(Backend *backend, uint32_t index) {
+        ((Choice *) backend)->n_resets++;
+        return 0;
+}
+
 static int dispatch_choice(Backend *backend, BackendReportHandler handler, void *userdata) {
+        Choice *choice = (Choice *) backend;
+
+        uint64_t *finds_ns = has_any(choice) ? choice->finds_ns : choice->last_finds_ns;
+
+        for (size_t i = 0; i < ELEMENTSOF(choice->finds_ns); i++) {
+                Report report = {
+                        .type = REPORT_VIOLATION,
+                        .id = (choice == &first ? 100 : 200) + finds_ns[i] % 100,
+                        .time_ns = finds_ns[i],
+                };
+
+                if (report.time_ns == 0)
+                        continue;
+                finds_ns[i] = 0;
+                handler(&report, userdata);
+        }
         return 0;
 }
 
@@ -125,10 +173,12 @@ static const BackendOps ops_first = {
         .probe = probe_first,
         .new = new_first,
         .free = free_choice,
+        .get_fd = get_fd_choice,
         .can = can_first,
         .add = add_choice,
         .remove = remove_choice,
         .set_budget = set_budget_choice,
+        .reset_statistics = reset_choice,
         .dispatch = dispatch_choice,
         .next_notice = next_notice_choice,
         .lost = lost_choice,
@@ -140,9 +190,11 @@ static const BackendOps ops_second = {
         .probe = probe_second,
         .new = new_second,
         .free = free_choice,
+        .get_fd = get_fd_choice,
         .add = add_choice,
         .remove = remove_choice,
         .set_budget = set_budget_choice,
+        .reset_statistics = reset_choice,
         .dispatch = dispatch_choice,
         .lost = lost_choice,
 };
@@ -188,6 +240,7 @@ static int teardown(void **state) {
 /* A binding with those lines; its name is "b". */
 static Binding *load(Fixture *f, const char *lines) {
         _cleanup_free_ char *directory = NULL, *path = NULL;
+        _cleanup_(sd_event_unrefp) sd_event *event = NULL;
         FILE *file;
 
         assert_true(asprintf(&directory, "%s/bindings.d", f->directories[0]) > 0);
@@ -198,27 +251,52 @@ static Binding *load(Fixture *f, const char *lines) {
         (void) fprintf(file, "[Binding b]\nExecutable=libc.so.6\nFunction=getenv\n%s", lines);
         (void) fclose(file);
 
-        if (!f->manager)
+        if (!f->manager) {
                 assert_ok(manager_new(both, (const char *const *) f->directories, &f->manager));
-        assert_ok(manager_reload(f->manager));
+                assert_true(sd_event_new(&event) >= 0);
+                assert_ok(manager_attach_event(f->manager, event));
+                assert_ok(manager_probe_backends(f->manager));
+        }
+        assert_true(manager_reload(f->manager) >= 0);
+        /* The files that it did not wait for. */
+        while (manager_is_busy(f->manager))
+                assert_true(sd_event_run(manager_get_event(f->manager), UINT64_MAX) >= 0);
         return binding_table_get(manager_bindings(f->manager), "b");
 }
 
 static void assert_chosen(const Binding *b, const BackendOps *ops, const char *why) {
-        assert_int_equal(b->state, BINDING_ACTIVE);
-        assert_ptr_equal(b->backend->ops, ops);
-        assert_string_equal(b->backend_reason, why);
+        assert_int_equal(b->measurement.state, BINDING_ACTIVE);
+        assert_ptr_equal(b->measurement.backend->ops, ops);
+        assert_string_equal(b->measurement.backend_reason, why);
 }
 
 static void assert_failed(const Binding *b, const char *why) {
-        assert_int_equal(b->state, BINDING_FAILED);
-        assert_null(b->backend);
-        assert_null(b->backend_reason);
-        assert_non_null(strstr(b->state_reason, why));
+        assert_int_equal(b->measurement.state, BINDING_FAILED);
+        assert_null(b->measurement.backend);
+        assert_null(b->measurement.backend_reason);
+        assert_non_null(strstr(b->measurement.reason, why));
+}
+
+/* A manager that is not started has touched nothing: no back end, no process. */
+static void test_in_memory(void **state) {
+        Fixture *f = *state;
+
+        assert_ok(manager_new(both, (const char *const *) f->directories, &f->manager));
+        assert_int_equal(first.n_probes + second.n_probes, 0);
+        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+        assert_int_equal(errno, ECHILD);
+        assert_null(manager_get_backend(f->manager, 0));
+        assert_null(manager_get_limitation(f->manager, 0));
+
+        assert_ok(manager_probe_backends(f->manager));
+        assert_int_equal(first.n_probes + second.n_probes, 2);
+        assert_string_equal(manager_get_backend(f->manager, 0), "kernel");
 }
 
 static void test_first(void **state) {
-        assert_chosen(load(*state, "BudgetSec=5ms\n"), &ops_first, "The first that can measure it");
+        assert_chosen(load(*state, "BudgetSec=5ms\n"), &ops_first,
+                      "The first back end that can "
+                      "measure it");
 }
 
 static void test_by_capability(void **state) {
@@ -290,13 +368,107 @@ static void test_other_budget(void **state) {
         Binding *b;
 
         b = load(f, "BudgetSec=5ms\n");
-        assert_chosen(b, &ops_first, "The first that can measure it");
+        assert_chosen(b, &ops_first, "The first back end that can measure it");
         first.refuses_budgets = true;
         first.refuses = "It takes no such budgets";
         assert_ok(manager_set_budget(f->manager, "b", BUDGET_NONE, 0, &error));
-        assert_ptr_equal(b->backend->ops, &ops_second);
+        assert_ptr_equal(b->measurement.backend->ops, &ops_second);
         assert_false(first.used[0]);
         assert_true(second.used[0]);
+}
+
+/*
+ * Where it could not be it goes again when it can: by a budget, by its file, and never with nobody
+ * there.
+ */
+static void test_back(void **state) {
+        _cleanup_free_ char *error = NULL;
+        Fixture *f = *state;
+        Binding *b;
+
+        b = load(f, "BudgetSec=infinity\n");
+        assert_ptr_equal(b->measurement.backend->ops, &ops_second);
+        assert_ok(manager_set_budget(f->manager, "b", 5000000, 0, &error));
+        assert_chosen(b, &ops_first, "The first back end that can measure it");
+        assert_false(first.was_alone);
+        assert_false(has_any(&second));
+        assert_int_equal(first.n_resets, 1);
+
+        first.refuses_budgets = true;
+        assert_ok(manager_set_budget(f->manager, "b", TLOB_BUDGET_CONFIGURED, 0, &error));
+        assert_chosen(b, &ops_second, "Back end 'kernel' cannot measure without a budget");
+        assert_false(second.was_alone);
+        assert_false(has_any(&first));
+
+        b = load(f, "BudgetSec=5ms\n");
+        assert_chosen(b, &ops_first, "The first back end that can measure it");
+        assert_false(first.was_alone);
+        assert_false(has_any(&second));
+}
+
+/* As long as the other place is not free, it stays. */
+static void test_not_back(void **state) {
+        _cleanup_free_ char *error = NULL;
+        Fixture *f = *state;
+        Binding *b;
+
+        b = load(f, "BudgetSec=infinity\n");
+        first.add_error = -EOPNOTSUPP;
+        assert_ok(manager_set_budget(f->manager, "b", 5000000, 0, &error));
+        assert_chosen(b, &ops_second, "It did not work");
+        assert_int_equal(second.n_resets, 0);
+        first.refuses = "It is not in the mood";
+        b = load(f, "BudgetSec=6ms\n");
+        assert_chosen(b, &ops_second, "It is not in the mood");
+        b = load(f, "BudgetSec=6ms\nBackend=bpf\n");
+        assert_chosen(b, &ops_second, "As configured by Backend=");
+}
+
+#define OTHER(name, backend)                                                                       \
+        "[Binding " name "]\nExecutable=libc.so.6\nFunction=getenv\nBudgetSec=5ms\n"               \
+        "Backend=" backend "\n"
+
+/* A binding that stays in its place takes no room for another one there. */
+static void test_room(void **state) {
+        static const char three[] =
+                "BudgetSec=infinity\n" OTHER("c", "kernel") OTHER("d", "kernel");
+        static const char four[] =
+                "BudgetSec=infinity\n" OTHER("c", "kernel") OTHER("d", "kernel") OTHER("e", "bpf");
+        _cleanup_free_ char *error = NULL, *path = NULL;
+        Fixture *f = *state;
+        FILE *file;
+
+        assert_true(asprintf(&path, "%s/tlobd.conf", f->directories[0]) > 0);
+        file = fopen(path, "we");
+        assert_non_null(file);
+        assert_true(fputs("[Daemon]\nBindingsMax=2\n", file) >= 0);
+        assert_ok(fclose(file));
+
+        assert_ptr_equal(load(f, three)->measurement.backend->ops, &ops_second);
+        first.add_error = -EOPNOTSUPP;
+        assert_ok(manager_set_budget(f->manager, "b", 5000000, 0, &error));
+        assert_chosen(load(f, four), &ops_second, "It did not work");
+        assert_chosen(binding_table_get(manager_bindings(f->manager), "e"), &ops_second,
+                      "As configured by Backend=");
+}
+
+/* Each violation is one of the two back ends', by its time. */
+static void test_handed_over(void **state) {
+        const uint64_t later = UINT64_MAX / 200 * 100 + 3;
+        static const uint64_t expected[] = { 101, 102, 203 };
+        Fixture *f = *state;
+        Binding *b;
+
+        b = load(f, "BudgetSec=5ms\n");
+        first.has_notice = first.is_advice = true;
+        first.finds_ns[0] = second.finds_ns[0] = 1;
+        first.last_finds_ns[0] = 2;
+        first.last_finds_ns[1] = second.finds_ns[1] = later;
+        manager_take_notices(f->manager);
+        assert_chosen(b, &ops_second, "It is tired");
+        assert_null(manager_get_violation(f->manager, ELEMENTSOF(expected)));
+        for (size_t i = 0; i < ELEMENTSOF(expected); i++)
+                assert_int_equal(manager_get_violation(f->manager, 2 - i)->report.id, expected[i]);
 }
 
 /* Its back end says of a binding that it cannot, or should not, measure it any longer. */
@@ -305,13 +477,13 @@ static const BackendOps *after_notice(Fixture *f, const char *lines, bool is_adv
 
         first = second = (Choice){};
         b = load(f, lines);
-        assert_ptr_equal(b->backend->ops, &ops_first);
+        assert_ptr_equal(b->measurement.backend->ops, &ops_first);
         first.refuses = "It is tired";
         first.has_notice = true;
         first.is_advice = is_advice;
-        manager_take_notices(f->manager, manager_slot_of(f->manager, b->backend));
+        manager_take_notices(f->manager);
         assert_false(first.has_notice);
-        return b->backend ? b->backend->ops : NULL;
+        return b->measurement.backend ? b->measurement.backend->ops : NULL;
 }
 
 static void test_notice(void **state) {
@@ -332,21 +504,25 @@ static void test_advice_as_asked(void **state) {
 }
 
 static void test_verify(void **state) {
-        _cleanup_free_ char *reason = NULL, *error = NULL;
-        const char *backend;
+        _cleanup_(verdict_done) Verdict verdict = {};
+        _cleanup_free_ char *error = NULL;
         Fixture *f = *state;
+        Binding *binding;
+        int r;
 
         first.refuses = "It is not in the mood";
-        (void) load(f, "BudgetSec=5ms\n");
-        assert_ok(manager_verify_binding(f->manager,
-                                         binding_table_get(manager_bindings(f->manager), "b"),
-                                         &backend, &reason, &error));
-        assert_string_equal(backend, "bpf");
-        assert_string_equal(reason, "It is not in the mood");
+        binding = load(f, "BudgetSec=5ms\n");
+        while ((r = manager_verify_binding(f->manager, binding, &verdict, &error)) == -EINPROGRESS)
+                assert_true(sd_event_run(manager_get_event(f->manager), UINT64_MAX) >= 0);
+        assert_ok(r);
+        assert_string_equal(verdict.backend, "bpf");
+        assert_string_equal(verdict.reason, "It is not in the mood");
+        assert_non_null(strstr(verdict.cost, "processes that map /"));
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_in_memory, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_first, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_by_capability, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_by_budget_of_a_state, setup, teardown),
@@ -357,6 +533,10 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_nothing, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_as_asked, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_other_budget, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_back, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_not_back, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_room, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_handed_over, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_notice, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_notice_as_asked, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_advice, setup, teardown),

@@ -1,210 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/*
- * Units as systemd tells of them, by a stand-in for systemd on the other end of the bus: it answers
- * what the test has written down, and sends signals when it is told to, also in an order that systemd
- * itself would not have.
- */
+/* Units as systemd tells of them, by a stand-in for it (fake-systemd.h). */
 
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cgroup.h"
 #include "fake-backend.h"
-#include "fixture.h"
+#include "fake-systemd.h"
 #include "test.h"
 #include "tlob-bus.h"
-
-#define SYSTEMD      "org.freedesktop.systemd1"
-#define SYSTEMD_PATH "/org/freedesktop/systemd1"
-#define UNITS_MAX    8
-
-typedef struct FakeUnit {
-        const char *name; /* an alias, unless it is the id */
-        const char *id;
-        const char *state;
-        char fragment[128];
-        char drop_in[128];
-        const char *cgroup; /* "/": it runs */
-        const char *programs[2];
-} FakeUnit;
-
-/* What systemd would say. */
-static struct {
-        Fixture *fixture;
-        char directory[64];
-        FakeUnit units[UNITS_MAX];
-        size_t n;
-        bool is_broken;
-        unsigned n_questions;
-} systemd;
-
-static int on_subscribe(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        return sd_bus_reply_method_return(m, NULL);
-}
-
-static int get_path(sd_bus *bus, const char *path, const char *interface, const char *property,
-                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        if (systemd.is_broken)
-                return -EIO;
-        return sd_bus_message_append(reply, "as", 1, systemd.directory);
-}
-
-/* All units, whatever the patterns: too many are no harm. */
-static int on_list(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-
-        assert_true(sd_bus_message_new_method_return(m, &reply) >= 0);
-        assert_true(sd_bus_message_open_container(reply, 'a', "(ssssssouso)") >= 0);
-        for (size_t i = 0; i < systemd.n; i++)
-                assert_true(sd_bus_message_append(reply, "(ssssssouso)", systemd.units[i].id, "",
-                                                  "loaded", "active", "running", "", "/", 0, "",
-                                                  "/") >= 0);
-        assert_true(sd_bus_message_close_container(reply) >= 0);
-        return sd_bus_send(NULL, reply, NULL);
-}
-
-static int find_unit(sd_bus *bus, const char *path, const char *interface, void *userdata,
-                     void **ret, sd_bus_error *error) {
-        _cleanup_free_ char *name = NULL;
-
-        if (sd_bus_path_decode(path, SYSTEMD_PATH "/unit", &name) <= 0)
-                return 0;
-        for (size_t i = 0; i < systemd.n; i++)
-                if (streq(systemd.units[i].name, name)) {
-                        *ret = &systemd.units[i];
-                        return 1;
-                }
-        return 0;
-}
-
-static int get_unit(sd_bus *bus, const char *path, const char *interface, const char *property,
-                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        const FakeUnit *unit = userdata;
-
-        if (streq(property, "Id"))
-                systemd.n_questions++;
-        if (streq(property, "DropInPaths"))
-                return *unit->drop_in ? sd_bus_message_append(reply, "as", 1, unit->drop_in)
-                                      : sd_bus_message_append(reply, "as", 0);
-        return sd_bus_message_append(reply, "s",
-                                     streq(property, "Id")             ? unit->id
-                                     : streq(property, "LoadState")    ? unit->state
-                                     : streq(property, "FragmentPath") ? unit->fragment
-                                     : streq(property, "ControlGroup") ? unit->cgroup
-                                                                       : "system.slice");
-}
-
-static int get_exec(sd_bus *bus, const char *path, const char *interface, const char *property,
-                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        const FakeUnit *unit = userdata;
-
-        assert_true(sd_bus_message_open_container(reply, 'a', "(sasbttttuii)") >= 0);
-        for (size_t i = 0; i < ELEMENTSOF(unit->programs) && unit->programs[i]; i++)
-                assert_true(sd_bus_message_append(reply, "(sasbttttuii)", unit->programs[i], 1,
-                                                  "argv0", 0, UINT64_C(0), UINT64_C(0), UINT64_C(0),
-                                                  UINT64_C(0), 0, 0, 0) >= 0);
-        return sd_bus_message_close_container(reply);
-}
-
-static const sd_bus_vtable manager_vtable[] = {
-        SD_BUS_VTABLE_START(0),
-        SD_BUS_METHOD("Subscribe", "", "", on_subscribe, SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD("ListUnitsByPatterns", "asas", "a(ssssssouso)", on_list,
-                      SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_PROPERTY("UnitPath", "as", get_path, 0, 0),
-        SD_BUS_VTABLE_END,
-};
-
-static const sd_bus_vtable unit_vtable[] = {
-        SD_BUS_VTABLE_START(0),
-        SD_BUS_PROPERTY("Id", "s", get_unit, 0, 0),
-        SD_BUS_PROPERTY("LoadState", "s", get_unit, 0, 0),
-        SD_BUS_PROPERTY("FragmentPath", "s", get_unit, 0, 0),
-        SD_BUS_PROPERTY("DropInPaths", "as", get_unit, 0, 0),
-        SD_BUS_VTABLE_END,
-};
-
-static const sd_bus_vtable service_vtable[] = {
-        SD_BUS_VTABLE_START(0),
-        SD_BUS_PROPERTY("ControlGroup", "s", get_unit, 0, 0),
-        SD_BUS_PROPERTY("Slice", "s", get_unit, 0, 0),
-        SD_BUS_PROPERTY("ExecStart", "a(sasbttttuii)", get_exec, 0, 0),
-        SD_BUS_VTABLE_END,
-};
-
-static int setup(void **state) {
-        sd_bus *bus;
-
-        assert_ok(fixture_setup(state));
-        memset(&systemd, 0, sizeof(systemd));
-        systemd.fixture = *state;
-        bus = systemd.fixture->client;
-        (void) snprintf(systemd.directory, sizeof(systemd.directory), "%s/units",
-                        systemd.fixture->directory);
-        assert_ok(mkdir(systemd.directory, 0755));
-        assert_true(sd_bus_add_object_vtable(bus, NULL, SYSTEMD_PATH, SYSTEMD ".Manager",
-                                             manager_vtable, NULL) >= 0);
-        assert_true(sd_bus_add_fallback_vtable(bus, NULL, SYSTEMD_PATH "/unit", SYSTEMD ".Unit",
-                                               unit_vtable, find_unit, NULL) >= 0);
-        assert_true(sd_bus_add_fallback_vtable(bus, NULL, SYSTEMD_PATH "/unit", SYSTEMD ".Service",
-                                               service_vtable, find_unit, NULL) >= 0);
-        assert_ok(units_new(bus_get_connection(systemd.fixture->manager->bus),
-                            &manager_units_handlers, systemd.fixture->manager,
-                            &systemd.fixture->manager->units));
-        fixture_run(systemd.fixture);
-        return 0;
-}
-
-static void write_file(const char *name, const char *text) {
-        char path[200];
-        FILE *f;
-
-        (void) snprintf(path, sizeof(path), "%s/%s", systemd.directory, name);
-        f = fopen(path, "we");
-        assert_non_null(f);
-        assert_true(fputs(text, f) >= 0);
-        assert_ok(fclose(f));
-}
+#include "unit/unit.h"
 
 #define SECTION(budget) "[X-Tlob a]\nExecutable=libc.so.6\nFunction=fsync\nBudgetSec=" budget "\n"
-
-static FakeUnit *add_unit(const char *name, const char *text) {
-        FakeUnit *unit = &systemd.units[systemd.n++];
-
-        *unit = (FakeUnit){ .name = name, .id = name, .state = "loaded", .cgroup = "" };
-        (void) snprintf(unit->fragment, sizeof(unit->fragment), "%s/%s", systemd.directory, name);
-        write_file(name, text);
-        return unit;
-}
-
-static void send_signal(const char *path, const char *interface, const char *member,
-                        const char *types, ...) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        va_list ap;
-
-        assert_true(sd_bus_message_new_signal(systemd.fixture->client, &m, path, interface,
-                                              member) >= 0);
-        va_start(ap, types);
-        assert_true(sd_bus_message_appendv(m, types, ap) >= 0);
-        va_end(ap);
-        assert_true(sd_bus_message_set_sender(m, SYSTEMD) >= 0);
-        assert_true(sd_bus_send(systemd.fixture->client, m, NULL) >= 0);
-}
-
-static void unit_changes(const char *name) {
-        _cleanup_free_ char *path = NULL;
-
-        assert_true(sd_bus_path_encode(SYSTEMD_PATH "/unit", name, &path) >= 0);
-        send_signal(path, "org.freedesktop.DBus.Properties", "PropertiesChanged", "sa{sv}as",
-                    SYSTEMD ".Unit", 0, 0);
-        fixture_run(systemd.fixture);
-}
 
 static void reload(void) {
         assert_true(manager_reload(systemd.fixture->manager) >= 0);
         fixture_run(systemd.fixture);
-        assert_false(systemd.fixture->manager->reloading);
+        assert_false(manager_is_reloading(systemd.fixture->manager));
 }
 
 static const Binding *binding(const char *name) {
@@ -213,7 +28,7 @@ static const Binding *binding(const char *name) {
 
 static void assert_state(const char *name, BindingState state) {
         assert_non_null(binding(name));
-        assert_int_equal(binding(name)->state, state);
+        assert_int_equal(binding(name)->measurement.state, state);
 }
 
 static void test_life(void **state) {
@@ -232,7 +47,71 @@ static void test_life(void **state) {
         unit->cgroup = "";
         unit_changes("x.service");
         assert_state("x.service/a", BINDING_WAITING);
-        assert_string_equal(binding("x.service/a")->state_reason, "x.service does not run");
+        assert_string_equal(binding("x.service/a")->measurement.reason, "x.service is not running");
+}
+
+/* It ends by that signal, and is started again, when systemd forgets that. */
+static void end_and_start(FakeUnit *unit, uint64_t usec, int signal) {
+        unit->end_code = CLD_KILLED;
+        unit->end_status = signal;
+        unit->end_usec = usec;
+        unit->cgroup = "";
+        unit_changes(unit->name);
+        unit->end_code = unit->end_status = 0;
+        unit->end_usec = 0;
+        unit->cgroup = "/";
+        unit_changes(unit->name);
+}
+
+/* Its third start is without probes, until somebody asks for them. */
+static void test_a_unit_that_crashes(void **state) {
+        FakeUnit *unit = add_unit("x.service", SECTION("5ms"));
+
+        unit->cgroup = "/";
+        reload();
+        end_and_start(unit, 1000, SIGSEGV);
+        /* The same, told twice. */
+        unit_changes("x.service");
+        assert_state("x.service/a", BINDING_ACTIVE);
+        end_and_start(unit, 599000000, SIGSEGV);
+        assert_state("x.service/a", BINDING_FAILED);
+        assert_non_null(strstr(binding("x.service/a")->measurement.reason,
+                               "x.service crashed twice within 10min while it was measured, with "
+                               "SIGSEGV: "));
+        assert_null(binding("x.service/a")->measurement.backend);
+        end_and_start(unit, 599000001, SIGSEGV);
+        reload();
+        assert_state("x.service/a", BINDING_FAILED);
+
+        manager_forgive(systemd.fixture->manager);
+        reload();
+        assert_state("x.service/a", BINDING_ACTIVE);
+        end_and_start(unit, 600000000, SIGILL);
+        assert_state("x.service/a", BINDING_ACTIVE);
+        end_and_start(unit, 600000001, SIGILL);
+        assert_state("x.service/a", BINDING_FAILED);
+}
+
+/* Rarely, or not by wrong code; or before anybody has looked. */
+static void test_ends_that_are_no_matter_of_probes(void **state) {
+        FakeUnit *unit = add_unit("x.service", SECTION("5ms"));
+
+        unit->cgroup = "/";
+        unit->end_code = CLD_DUMPED;
+        unit->end_status = SIGSEGV;
+        unit->end_usec = 1;
+        reload();
+        end_and_start(unit, 1000, SIGSEGV);
+        assert_state("x.service/a", BINDING_ACTIVE);
+        end_and_start(unit, 700000000, SIGSEGV);
+        assert_state("x.service/a", BINDING_ACTIVE);
+        for (unsigned i = 1; i < 5; i++)
+                end_and_start(unit, 700000000 + i, SIGKILL);
+        unit->end_code = CLD_EXITED;
+        unit->end_status = SIGSEGV;
+        unit->end_usec = 700000010;
+        unit_changes("x.service");
+        assert_state("x.service/a", BINDING_ACTIVE);
 }
 
 /* What does not change is not touched, and a budget is changed in place. */
@@ -334,7 +213,7 @@ static void instance_begins(uint32_t index, const char *cgroup_path) {
 }
 
 static const Violation *last_violation(void) {
-        return violation_log_get(&systemd.fixture->manager->violations, 0);
+        return manager_get_violation(systemd.fixture->manager, 0);
 }
 
 static void test_spares(void **state) {
@@ -368,7 +247,7 @@ static void test_spares(void **state) {
         unit_changes("t@a.service");
         assert_state("t@a.service/a", BINDING_ACTIVE);
         assert_int_equal(fake_calls()->remove, before.remove);
-        assert_int_equal(binding("t@a.service/a")->past.counters.starts, 0);
+        assert_int_equal(binding("t@a.service/a")->measurement.past.counters.starts, 0);
         assert_int_equal(fake_calls()->add, before.add + 4);
         unit->cgroup = "";
         send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "UnitRemoved", "so", "t@a.service", "/");
@@ -459,13 +338,13 @@ static void test_program(void **state) {
 
         reload();
         assert_state("x.service/a", BINDING_FAILED);
-        assert_non_null(strstr(binding("x.service/a")->state_reason, "has no ExecStart="));
+        assert_non_null(strstr(binding("x.service/a")->measurement.reason, "has no ExecStart="));
         unit->programs[0] = "/bin/sh";
         unit_changes("x.service");
-        assert_non_null(strstr(binding("x.service/a")->state_reason, "runs other code"));
+        assert_non_null(strstr(binding("x.service/a")->measurement.reason, "runs other code"));
         unit->programs[1] = "/bin/true";
         unit_changes("x.service");
-        assert_non_null(strstr(binding("x.service/a")->state_reason, "several programs"));
+        assert_non_null(strstr(binding("x.service/a")->measurement.reason, "several programs"));
         unit->programs[0] = "/nonexistent/program";
         unit->programs[1] = NULL;
         unit_changes("x.service");
@@ -512,7 +391,7 @@ static void test_odd_signals(void **state) {
         send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "UnitFilesChanged", "");
         send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "Reloading", "b", 0);
         fixture_run(systemd.fixture);
-        assert_false(systemd.fixture->manager->reloading);
+        assert_false(manager_is_reloading(systemd.fixture->manager));
         send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "UnitRemoved", "so", "x.service", "/");
         fixture_run(systemd.fixture);
         assert_state("x.service/a", BINDING_WAITING);
@@ -576,7 +455,7 @@ static void test_joined_reloads(void **state) {
                                &error, NULL, NULL));
         assert_state("x.service/a", BINDING_WAITING);
         fixture_run(systemd.fixture);
-        assert_false(systemd.fixture->manager->reloading);
+        assert_false(manager_is_reloading(systemd.fixture->manager));
 }
 
 static void test_set_budget(void **state) {
@@ -608,24 +487,28 @@ static void test_set_budget(void **state) {
         assert_non_null(strstr(error, "units/x.service:1"));
 }
 
+#define TEST(f) cmocka_unit_test_setup_teardown(f, fake_systemd_setup, fixture_teardown)
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_life, setup, fixture_teardown),
-                cmocka_unit_test_setup_teardown(test_reload, setup, fixture_teardown),
-                cmocka_unit_test_setup_teardown(test_states, setup, fixture_teardown),
-                cmocka_unit_test_setup_teardown(test_instances, setup, fixture_teardown),
-                cmocka_unit_test_setup_teardown(test_spares, setup, fixture_teardown),
-                cmocka_unit_test_setup_teardown(test_spares_change, setup, fixture_teardown),
-                cmocka_unit_test_setup_teardown(test_spares_give_way, setup, fixture_teardown),
-                cmocka_unit_test_setup_teardown(test_prefix, setup, fixture_teardown),
-                cmocka_unit_test_setup_teardown(test_alias, setup, fixture_teardown),
-                cmocka_unit_test_setup_teardown(test_program, setup, fixture_teardown),
-                cmocka_unit_test_setup_teardown(test_broken, setup, fixture_teardown),
-                cmocka_unit_test_setup_teardown(test_odd_signals, setup, fixture_teardown),
-                cmocka_unit_test_setup_teardown(test_reloads_at_once, setup, fixture_teardown),
-                cmocka_unit_test_setup_teardown(test_nothing_new, setup, fixture_teardown),
-                cmocka_unit_test_setup_teardown(test_joined_reloads, setup, fixture_teardown),
-                cmocka_unit_test_setup_teardown(test_set_budget, setup, fixture_teardown),
+                TEST(test_life),
+                TEST(test_a_unit_that_crashes),
+                TEST(test_ends_that_are_no_matter_of_probes),
+                TEST(test_reload),
+                TEST(test_states),
+                TEST(test_instances),
+                TEST(test_spares),
+                TEST(test_spares_change),
+                TEST(test_spares_give_way),
+                TEST(test_prefix),
+                TEST(test_alias),
+                TEST(test_program),
+                TEST(test_broken),
+                TEST(test_odd_signals),
+                TEST(test_reloads_at_once),
+                TEST(test_nothing_new),
+                TEST(test_joined_reloads),
+                TEST(test_set_budget),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

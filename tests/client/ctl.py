@@ -5,6 +5,7 @@
 The scripts take the path of tlobctl, that of the daemon to test with, then unittest's arguments.
 """
 
+import fcntl
 import json
 import os
 import pathlib
@@ -12,9 +13,11 @@ import pty
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 
 TLOBCTL, DAEMON = sys.argv[1:3]
@@ -24,7 +27,8 @@ TIMEOUT = 30
 BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
 <busconfig>
-  <listen>unix:path={socket}</listen>
+  <listen>unix:path={directory}/bus</listen>
+  <servicedir>{directory}/services</servicedir>
   <auth>EXTERNAL</auth>
   <policy context="default">
     <allow user="*"/>
@@ -36,6 +40,13 @@ BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Config
 """
 
 
+# What the bus starts when it is to start tlobd: a program that only leaves a mark.
+SERVICE = """[D-BUS Service]
+Name=org.tlob1
+Exec=/bin/sh -c "touch {directory}/started; exit 1"
+"""
+
+
 class Bus:
     """A private dbus-daemon."""
 
@@ -44,7 +55,11 @@ class Bus:
         os.chmod(self.directory.name, 0o755)
         self.socket = os.path.join(self.directory.name, "bus")
         config = os.path.join(self.directory.name, "bus.conf")
-        pathlib.Path(config).write_text(BUS_CONFIG.format(socket=self.socket))
+        pathlib.Path(config).write_text(BUS_CONFIG.format(directory=self.directory.name))
+        self.started = pathlib.Path(self.directory.name, "started")
+        services = pathlib.Path(self.directory.name, "services")
+        services.mkdir()
+        (services / "org.tlob1.service").write_text(SERVICE.format(directory=self.directory.name))
         self.process = subprocess.Popen(
             ["dbus-daemon", "--nofork", "--print-address", f"--config-file={config}"],
             stdout=subprocess.PIPE, text=True)
@@ -135,11 +150,14 @@ class Case(unittest.TestCase):
         self.assertEqual(result.stderr, "")
         return result.stdout.split()
 
-    def on_terminal(self, *args, env=None, answer=None):
+    def on_terminal(self, *args, env=None, answer=None, program=TLOBCTL, uid=None):
         """Runs it on a terminal of 80 x 24 and gives what is seen there, and the exit status."""
         pid, fd = pty.fork()
         if pid == 0:
-            os.execve(TLOBCTL, [TLOBCTL, *args], environment(self.bus, **(env or {})))
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+            if uid is not None:
+                os.setuid(uid)
+            os.execve(program, [program, *args], environment(self.bus, **(env or {})))
         seen = b""
         while select.select([fd], [], [], TIMEOUT)[0]:
             try:

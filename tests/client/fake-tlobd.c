@@ -6,177 +6,72 @@
  * violations; AddBinding(), RemoveBinding() and SetBudget() change the bindings.
  *
  * It tells by sd_notify() when it has its name. Lines on standard input make it send signals
- * ("violation", "other", "completed", "lost", "strange"); it ends with the input, or by SIGTERM.
- * What no real daemon would do, so that a test can see it: StateReason of a binding that was added
- * has the flags and properties as they came, and the name "denied" stands for a caller without
- * rights.
+ * ("violation", "other", "completed", "lost", "strange", "empty"); it ends with the input, or by
+ * SIGTERM. What no real daemon would do, so that a test can see it: StateReason of a binding that
+ * was added has the flags and properties as they came, and the name "denied" stands for a caller
+ * without rights.
  */
 
 #include <err.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <systemd/sd-bus.h>
 #include <systemd/sd-daemon.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
+#include "fake-binding.h"
+#include "fake-systemd.h"
 #include "tlob-bus.h"
 
-#define BINDINGS_MAX 64
-#define TEXT_MAX     512
-
-typedef struct FakeBinding {
-        char name[64];
-        char unit[64];
-        char source[TEXT_MAX];
-        char executable[TEXT_MAX];
-        char start[128];
-        char stop[128];
-        char state[16];
-        char reason[TEXT_MAX];
-        char backend[16];
-        char backend_reason[64];
-        uint64_t budget_ns;
-        uint64_t configured_ns;
-        uint64_t start_offset;
-        uint64_t windows;
-        uint64_t violations;
-        bool added;
-} FakeBinding;
-
-typedef struct Fake {
-        sd_bus *bus;
-        FakeBinding bindings[BINDINGS_MAX];
-        size_t n;
-} Fake;
-
-static const FakeBinding canned[] = {
-        {
-                .name = "broken",
-                .source = "/etc/tlob/bindings.d/broken.conf:1",
-                .executable = "/usr/bin/true",
-                .start = "nosuch",
-                .stop = "return",
-                .state = "failed",
-                .reason = "There is no function 'nosuch' in /usr/bin/true",
-                .budget_ns = 1000000,
-                .configured_ns = 1000000,
-                .start_offset = UINT64_MAX,
-        },
-        {
-                .name = "fsync",
-                .source = "/etc/tlob/bindings.d/fsync.conf:1",
-                .executable = "/usr/lib/x86_64-linux-gnu/libc.so.6",
-                .start = "fsync",
-                .stop = "return",
-                .state = "active",
-                .backend = "bpf",
-                .backend_reason = "The first that can measure it",
-                .budget_ns = UINT64_MAX,
-                .configured_ns = UINT64_MAX,
-                .start_offset = 0xf8f40,
-                .windows = 7,
-        },
-        {
-                .name = "nginx.service/request",
-                .unit = "nginx.service",
-                .source = "/etc/systemd/system/nginx.service.d/50-latency.conf:2",
-                .executable = "/usr/sbin/nginx",
-                .start = "ngx_http_process_request",
-                .stop = "return",
-                .state = "active",
-                .backend = "bpf",
-                .backend_reason = "The first that can measure it",
-                .budget_ns = 5000000,
-                .configured_ns = 5000000,
-                .start_offset = 0x12a0,
-                .windows = 1000,
-                .violations = 3,
-        },
-};
-
-static FakeBinding *find(Fake *fake, const char *name) {
-        for (size_t i = 0; i < fake->n; i++)
-                if (streq(fake->bindings[i].name, name))
-                        return fake->bindings + i;
-        return NULL;
-}
+#define LONG_LIMITATION                                                                                 \
+        "What it says of itself takes more than the eighty columns that a terminal has, \u00fcberall, " \
+        "and is as long as that"
 
 static int no_such(sd_bus_error *error, const char *name) {
         return sd_bus_error_setf(error, TLOB_ERROR_NO_SUCH_BINDING,
                                  "No binding '%s': 'tlobctl list-bindings' shows all", name);
 }
 
-static int make_path(const FakeBinding *binding, char **ret) {
-        return sd_bus_path_encode(TLOB_BUS_BINDING_PREFIX, binding->name, ret);
-}
-
-/* Properties */
-
-static int get_string(sd_bus *bus, const char *path, const char *interface, const char *property,
-                      sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append_basic(reply, 's', userdata);
-}
-
-static int get_counters(sd_bus *bus, const char *path, const char *interface, const char *property,
-                        sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        FakeBinding *binding = userdata;
-
-        return sd_bus_message_append(reply, "a{st}", 3, "starts", binding->windows, "in-budget",
-                                     binding->windows - binding->violations, "lost", UINT64_MAX);
-}
-
-/* Those in budget took less than 1.04 ms; the last bucket has no upper bound. */
-static int get_histogram(sd_bus *bus, const char *path, const char *interface, const char *property,
-                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        FakeBinding *binding = userdata;
-
-        if (binding->windows == 0)
-                return sd_bus_message_append(reply, "a(tt)", 0);
-        return sd_bus_message_append(reply, "a(tt)", 2, UINT64_C(1040000),
-                                     binding->windows - binding->violations, UINT64_MAX,
-                                     binding->violations);
-}
-
-static int get_unknown(sd_bus *bus, const char *path, const char *interface, const char *property,
-                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "t", UINT64_MAX);
-}
-
-static int get_time(sd_bus *bus, const char *path, const char *interface, const char *property,
-                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "t", UINT64_C(1500000));
-}
-
 static int get_manager(sd_bus *bus, const char *path, const char *interface, const char *property,
                        sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         Fake *fake = userdata;
         uint64_t windows = 0, violations = 0;
-        unsigned active = 0;
+        unsigned active = 0, failed = 0;
 
         for (size_t i = 0; i < fake->n; i++) {
                 windows += fake->bindings[i].windows;
                 violations += fake->bindings[i].violations;
                 active += streq(fake->bindings[i].state, "active");
+                failed += streq(fake->bindings[i].state, "failed");
         }
         if (streq(property, "Version"))
                 return sd_bus_message_append(reply, "s", "0.fake");
         if (streq(property, "Backends"))
                 return sd_bus_message_append(reply, "as", 2, "bpf", "kernel");
         if (streq(property, "Limitations"))
-                return sd_bus_message_append(reply, "as", 2, "It is a fake", "It measures nothing");
+                return sd_bus_message_append(reply, "as", 3, "It is a fake", "It measures nothing",
+                                             LONG_LIMITATION);
         if (streq(property, "DeadlineMode"))
                 return sd_bus_message_append(reply, "s", "fentry");
         if (streq(property, "NBindings"))
                 return sd_bus_message_append(reply, "u", (unsigned) fake->n);
         if (streq(property, "NActive"))
                 return sd_bus_message_append(reply, "u", active);
+        if (streq(property, "NFailed"))
+                return sd_bus_message_append(reply, "u", failed);
         if (streq(property, "Windows"))
                 return sd_bus_message_append(reply, "t", windows);
         if (streq(property, "Violations"))
                 return sd_bus_message_append(reply, "t", violations);
+        if (streq(property, "Undelivered"))
+                return sd_bus_message_append(reply, "a{st}", 2, "journal-stalled", UINT64_C(0),
+                                             "signals", UINT64_C(12));
+        if (streq(property, "Usage"))
+                return sd_bus_message_append(reply, "a{st}", 4, "memory-bytes", UINT64_C(36175872),
+                                             "descriptors", UINT64_C(87), "descriptors-max",
+                                             UINT64_C(65536), "cpu-ns", UINT64_C(1234567890));
+        if (streq(property, "ProbesNSec"))
+                return sd_bus_message_append(reply, "t", UINT64_C(2500000));
         return sd_bus_message_append(reply, "t", UINT64_C(0));
 }
 
@@ -257,13 +152,17 @@ static int on_add(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                                                  ? SD_BUS_ERROR_ACCESS_DENIED
                                                  : SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
                                          "a password");
-        if (find(fake, name) || fake->n >= BINDINGS_MAX)
+        if (fake_find_binding(fake, name) || fake->n >= BINDINGS_MAX)
                 return sd_bus_error_setf(error, TLOB_ERROR_BINDING_EXISTS,
                                          "There is '%s' already, at %s", name,
-                                         find(fake, name)->source);
+                                         fake_find_binding(fake, name)->source);
 
         binding.budget_ns = binding.configured_ns = 5000000;
         binding.start_offset = 0x1000;
+        if (streq(binding.executable, "/usr/lib/wide"))
+                (void) snprintf(binding.cost, sizeof(binding.cost),
+                                "The probes are in all 5 processes that map %.64s",
+                                binding.executable);
         (void) snprintf(binding.name, sizeof(binding.name), "%s", name);
         (void) snprintf(binding.source, sizeof(binding.source),
                         "/run/tlob/bindings.d/tlobctl-%s.conf:1", name);
@@ -273,7 +172,7 @@ static int on_add(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         free(reason);
         fake->bindings[fake->n++] = binding;
 
-        r = make_path(&binding, &path);
+        r = fake_binding_path(&binding, &path);
         if (r < 0)
                 return r;
         return sd_bus_reply_method_return(m, "o", path);
@@ -289,7 +188,7 @@ static int on_remove(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         r = sd_bus_message_read(m, "st", &name, &flags);
         if (r < 0)
                 return r;
-        binding = find(fake, name);
+        binding = fake_find_binding(fake, name);
         if (!binding)
                 return no_such(error, name);
         if (!binding->added || flags != 0)
@@ -309,10 +208,10 @@ static int on_get(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         r = sd_bus_message_read(m, "s", &name);
         if (r < 0)
                 return r;
-        binding = find(userdata, name);
+        binding = fake_find_binding(userdata, name);
         if (!binding)
                 return no_such(error, name);
-        r = make_path(binding, &path);
+        r = fake_binding_path(binding, &path);
         if (r < 0)
                 return r;
         return sd_bus_reply_method_return(m, "o", path);
@@ -327,7 +226,7 @@ static int on_set_budget(sd_bus_message *m, void *userdata, sd_bus_error *error)
         r = sd_bus_message_read(m, "stt", &name, &ns, &flags);
         if (r < 0)
                 return r;
-        binding = find(userdata, name);
+        binding = fake_find_binding(userdata, name);
         if (!binding)
                 return no_such(error, name);
         binding->budget_ns = ns == TLOB_BUDGET_CONFIGURED ? binding->configured_ns : ns;
@@ -349,7 +248,7 @@ static int on_list(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 const FakeBinding *b = fake->bindings + i;
                 _cleanup_free_ char *path = NULL;
 
-                r = make_path(b, &path);
+                r = fake_binding_path(b, &path);
                 if (r >= 0)
                         r = sd_bus_message_append(reply, "(sosssttt)", b->name, path, b->unit,
                                                   b->state, b->backend, b->budget_ns, b->windows,
@@ -360,17 +259,20 @@ static int on_list(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
-/* Three violations, of two units: the newest is of a task with an evil name and without a pid. */
+/*
+ * Three violations, of two units; the second has ended. The newest is of a task with an evil name
+ * and without a pid.
+ */
 static int on_violations(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         static const struct {
                 const char *binding, *unit, *budget, *comm;
-                uint32_t pid;
+                uint32_t pid, tid;
                 uint64_t budget_ns, elapsed_ns;
         } items[] = {
-                { "fsync", "", "total", "ev\x1b[31mil", 0, 20000000, UINT64_MAX },
-                { "nginx.service/request", "nginx.service", "sleeping", "nginx", 4711, 15000000,
-                  16000000 },
-                { "fsync", "cron.service", "total", "cron", 12, 20000000, 21000000 },
+                { "fsync", "", "total", "ev\x1b[31mil", 0, 0, 20000000, UINT64_MAX },
+                { "nginx.service/request", "nginx.service", "sleeping", "nginx", 4711, 4711,
+                  15000000, 16000000 },
+                { "fsync", "cron.service", "total", "cron", 12, 13, 20000000, 21000000 },
         };
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         uint32_t max;
@@ -383,13 +285,17 @@ static int on_violations(sd_bus_message *m, void *userdata, sd_bus_error *error)
                 r = sd_bus_message_open_container(reply, 'a', "a{sv}");
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(items) && (max == 0 || i < max); i++)
                 r = sd_bus_message_append(
-                        reply, "a{sv}", 14, "binding", "s", items[i].binding, "unit", "s",
-                        items[i].unit, "tid", "u", items[i].pid, "budget_ns", "t",
+                        reply, "a{sv}", i == 1 ? 19 : 14, "binding", "s", items[i].binding, "unit",
+                        "s", items[i].unit, "tid", "u", items[i].tid, "budget_ns", "t",
                         items[i].budget_ns, "elapsed_ns", "t", items[i].elapsed_ns, "running_ns",
                         "t", UINT64_C(200000), "waiting_ns", "t", UINT64_C(100000), "sleeping_ns",
                         "t", UINT64_C(15700000), "id", "t", (uint64_t) 100 - i, "time_ns", "t",
                         UINT64_C(1000000000) * (10 - i), "budget", "s", items[i].budget, "state",
-                        "s", "sleeping", "comm", "s", items[i].comm, "pid", "u", items[i].pid);
+                        "s", "sleeping", "comm", "s", items[i].comm, "pid", "u", items[i].pid,
+                        "took_ns", "t", UINT64_C(561000000), "took_running_ns", "t",
+                        UINT64_C(1000000), "took_waiting_ns", "t", UINT64_C(540000000),
+                        "took_sleeping_ns", "t", UINT64_C(20000000), "preempted_by", "s",
+                        "cc1[812]");
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
@@ -404,14 +310,17 @@ static int on_verify(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 return r;
         if (streq(binding.start, "denied"))
                 return sd_bus_error_setf(error, SD_BUS_ERROR_ACCESS_DENIED, "not by you");
-        return sd_bus_reply_method_return(m, "a{sv}", 6, "executable", "s", binding.executable,
-                                          "build-id", "s", "abcdef", "start", "s", binding.start,
-                                          "start-offset", "t", UINT64_C(0x1000), "stop", "s",
-                                          binding.stop, "backend", "s", "bpf");
+        return sd_bus_reply_method_return(
+                m, "a{sv}", 10, "executable", "s", binding.executable, "build-id", "s", "abcdef",
+                "start", "s", binding.start, "start-offset", "t", UINT64_C(0x1000), "stop", "s",
+                binding.stop, "ways-out", "u", 1, "stop-note", "s",
+                "1 way out: 1 return (single-stepped)", "cost", "s",
+                "The probes are in all 3 processes that map it", "unwinding-cost", "s",
+                "Each exception takes longer", "backend", "s", "bpf");
 }
 
 static int on_reload(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        FakeBinding *broken = find(userdata, "broken");
+        FakeBinding *broken = fake_find_binding(userdata, "broken");
 
         return sd_bus_reply_method_return(m, "a(ss)", broken ? 1 : 0, "broken",
                                           broken ? broken->reason : "");
@@ -422,13 +331,6 @@ static int on_reset(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 
         for (size_t i = 0; i < fake->n; i++)
                 fake->bindings[i].windows = fake->bindings[i].violations = 0;
-        return sd_bus_reply_method_return(m, NULL);
-}
-
-static int on_reset_one(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        FakeBinding *binding = userdata;
-
-        binding->windows = binding->violations = 0;
         return sd_bus_reply_method_return(m, NULL);
 }
 
@@ -449,66 +351,16 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_PROPERTY("DeadlineMode", "s", get_manager, 0, 0),
         SD_BUS_PROPERTY("NBindings", "u", get_manager, 0, 0),
         SD_BUS_PROPERTY("NActive", "u", get_manager, 0, 0),
+        SD_BUS_PROPERTY("NFailed", "u", get_manager, 0, 0),
         SD_BUS_PROPERTY("Windows", "t", get_manager, 0, 0),
         SD_BUS_PROPERTY("Violations", "t", get_manager, 0, 0),
         SD_BUS_PROPERTY("Lost", "t", get_manager, 0, 0),
         SD_BUS_PROPERTY("Suppressed", "t", get_manager, 0, 0),
+        SD_BUS_PROPERTY("Undelivered", "a{st}", get_manager, 0, 0),
+        SD_BUS_PROPERTY("ProbesNSec", "t", get_manager, 0, 0),
+        SD_BUS_PROPERTY("Usage", "a{st}", get_manager, 0, 0),
         SD_BUS_VTABLE_END,
 };
-
-#define AT(member) offsetof(FakeBinding, member)
-
-static const sd_bus_vtable binding_vtable[] = {
-        SD_BUS_VTABLE_START(0),
-        SD_BUS_METHOD("ResetStatistics", "", "", on_reset_one, SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_PROPERTY("Name", "s", get_string, AT(name), 0),
-        SD_BUS_PROPERTY("Unit", "s", get_string, AT(unit), 0),
-        SD_BUS_PROPERTY("Source", "s", get_string, AT(source), 0),
-        SD_BUS_PROPERTY("Executable", "s", get_string, AT(executable), 0),
-        SD_BUS_PROPERTY("Start", "s", get_string, AT(start), 0),
-        SD_BUS_PROPERTY("Stop", "s", get_string, AT(stop), 0),
-        SD_BUS_PROPERTY("StartOffset", "t", NULL, AT(start_offset), 0),
-        SD_BUS_PROPERTY("StopOffset", "t", get_unknown, 0, 0),
-        SD_BUS_PROPERTY("BudgetNSec", "t", NULL, AT(budget_ns), 0),
-        SD_BUS_PROPERTY("State", "s", get_string, AT(state), 0),
-        SD_BUS_PROPERTY("StateReason", "s", get_string, AT(reason), 0),
-        SD_BUS_PROPERTY("Backend", "s", get_string, AT(backend), 0),
-        SD_BUS_PROPERTY("BackendReason", "s", get_string, AT(backend_reason), 0),
-        SD_BUS_PROPERTY("Windows", "t", NULL, AT(windows), 0),
-        SD_BUS_PROPERTY("Violations", "t", NULL, AT(violations), 0),
-        SD_BUS_PROPERTY("RunningNSec", "t", get_time, 0, 0),
-        SD_BUS_PROPERTY("WaitingNSec", "t", get_unknown, 0, 0),
-        SD_BUS_PROPERTY("SleepingNSec", "t", get_time, 0, 0),
-        SD_BUS_PROPERTY("MaxNSec", "t", get_time, 0, 0),
-        SD_BUS_PROPERTY("Histogram", "a(tt)", get_histogram, 0, 0),
-        SD_BUS_PROPERTY("Counters", "a{st}", get_counters, 0, 0),
-        SD_BUS_VTABLE_END,
-};
-
-static int find_object(sd_bus *bus, const char *path, const char *interface, void *userdata,
-                       void **ret, sd_bus_error *error) {
-        _cleanup_free_ char *name = NULL;
-        int r;
-
-        r = sd_bus_path_decode(path, TLOB_BUS_BINDING_PREFIX, &name);
-        if (r <= 0)
-                return r;
-        *ret = find(userdata, name);
-        return *ret != NULL;
-}
-
-static int enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret,
-                     sd_bus_error *error) {
-        Fake *fake = userdata;
-        char **paths = calloc(fake->n + 1, sizeof(char *));
-
-        if (!paths)
-                return -ENOMEM;
-        for (size_t i = 0; i < fake->n; i++)
-                (void) make_path(fake->bindings + i, paths + i);
-        *ret = paths;
-        return 1;
-}
 
 /* Signals, on command */
 
@@ -532,6 +384,10 @@ static int obey(Fake *fake, const char *command) {
         if (streq(command, "lost\n"))
                 return sd_bus_emit_signal(fake->bus, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE,
                                           "RecordsLost", "t", UINT64_C(17));
+        if (streq(command, "empty\n")) {
+                fake->n = 0;
+                return 0;
+        }
         if (streq(command, "strange\n"))
                 return sd_bus_emit_signal(fake->bus, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE,
                                           "Violation", "i", 1);
@@ -569,8 +425,6 @@ static int serve(Fake *fake, const sigset_t *waiting) {
 static int start(Fake *fake) {
         int r;
 
-        memcpy(fake->bindings, canned, sizeof(canned));
-        fake->n = ELEMENTSOF(canned);
         r = sd_bus_open_system(&fake->bus);
         if (r >= 0)
                 r = sd_bus_add_object_manager(fake->bus, NULL, TLOB_BUS_PATH);
@@ -578,12 +432,9 @@ static int start(Fake *fake) {
                 r = sd_bus_add_object_vtable(fake->bus, NULL, TLOB_BUS_PATH,
                                              TLOB_BUS_MANAGER_INTERFACE, manager_vtable, fake);
         if (r >= 0)
-                r = sd_bus_add_fallback_vtable(fake->bus, NULL, TLOB_BUS_BINDING_PREFIX,
-                                               TLOB_BUS_BINDING_INTERFACE, binding_vtable,
-                                               find_object, fake);
+                r = fake_bindings_start(fake);
         if (r >= 0)
-                r = sd_bus_add_node_enumerator(fake->bus, NULL, TLOB_BUS_BINDING_PREFIX, enumerate,
-                                               fake);
+                r = fake_systemd_start(fake->bus);
         if (r >= 0)
                 r = sd_bus_request_name(fake->bus, TLOB_BUS_NAME, 0);
         return r;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "backend.h"
+#include "backend/backend.h"
 
 /* For tests of a real back end: bindings on a victim, its runs, and what was reported of them. */
 
@@ -19,6 +19,7 @@
              budget)
 
 #define ENGINE_BINDINGS_MAX 128
+#define ENGINE_TASKS_MAX    512
 
 typedef struct Engine {
         Backend *backend;
@@ -52,8 +53,15 @@ int engine_setup(void **state);
 int engine_teardown(void **state);
 
 /*
- * Adds a binding, failing the test if that fails. keys: alternating keys and values, NULL at the end;
- * "%v" in a value stands for the victim's path. Returns its index; *ret: owned by the caller, if not NULL.
+ * The back end is to go on from what another one has kept, whose descriptors these are (as in
+ * BackendConfig); before the first engine_setup().
+ */
+void engine_inherit(int kept_fds[static BACKEND_N_KEPT]);
+
+/*
+ * Adds a binding, failing the test if that fails. keys: alternating keys and values, NULL at the
+ * end; "%v" in a value stands for the victim's path. Returns its index; *ret: owned by the caller,
+ * if not NULL.
  */
 uint32_t engine_add(Engine *engine, const char *const *keys, Binding **ret);
 

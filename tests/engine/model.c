@@ -163,11 +163,20 @@ static const char *const *skip(const char *const *p) {
 
 static Outcome run(Model *m, Thread *t, const char *const *p, size_t depth);
 
+/* A jump to a bracket of that depth: the frames that lie deeper are gone. */
+static void unwind(Model *m, Thread *t, size_t depth) {
+        for (size_t i = 0; i < m->n_bindings; i++)
+                if (!m->bindings[i].stop && t->windows[i].open && t->windows[i].depth >= depth)
+                        end_window(m, t, i, END_ABANDONED);
+}
+
 /* A thread of this process, from its beginning to its end. */
 static Outcome run_thread(Model *m, Thread *parent, const char *const *p) {
         Thread thread = {};
         Outcome outcome = run(m, &thread, p, 1);
 
+        if (outcome == JUMPED)
+                unwind(m, &thread, 0);
         if (outcome != ENDED)
                 end_thread(m, &thread, END_EXIT);
         parent->now_ns += thread.now_ns;
@@ -223,7 +232,10 @@ static Outcome run_bracket(Model *m, Thread *t, const char *word, const char *co
         }
         if (strcmp(word, "jump(") == 0) {
                 outcome = run(m, t, p, depth + 1);
-                return outcome == JUMPED ? WENT_ON : outcome;
+                if (outcome != JUMPED)
+                        return outcome;
+                unwind(m, t, depth);
+                return WENT_ON;
         }
         return run_call(m, t, (char[]){ word[0], '\0' }, p, depth);
 }

@@ -44,8 +44,8 @@ typedef struct ModelBooks {
 } ModelBooks;
 
 /*
- * Replays the words. Bindings of one start take their places in the order given. Returns how long the
- * program takes at least, in ns.
+ * Replays the words. Bindings of one start take their places in the order given. Returns how long
+ * the program takes at least, in ns.
  */
 uint64_t model_run(const char *const *words, const ModelBinding *bindings, size_t n_bindings,
                    ModelBooks ret_books[static MODEL_BINDINGS_MAX]);

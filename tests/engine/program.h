@@ -5,7 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Random programs in the language of the victim, the same ones for the same seed on every machine. */
+/*
+ * Random programs in the language of the victim, the same ones for the same seed on every machine.
+ */
 
 typedef struct Random {
         uint64_t state;

@@ -4,8 +4,8 @@
  * Records sched_switch and sched_wakeup through tracefs, raw, with the clock that our programs use.
  * tracefs is mounted for that in a mount namespace of our own, so that nobody else sees it.
  *
- * The states are what the tracepoints tell: who is switched out while runnable waits, who is switched
- * out otherwise sleeps until a wakeup. Each is summed up by itself.
+ * The states are what the tracepoints tell: who is switched out while runnable waits, who is
+ * switched out otherwise sleeps until a wakeup. Each is summed up by itself.
  */
 
 #include "recording.h"
@@ -14,9 +14,9 @@
 #include <sys/mount.h>
 #include <tracefs.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
+#include "report/violation.h"
 #include "test.h"
-#include "violation.h"
 
 #define BUFFER_KIB "8192" /* for each CPU */
 
@@ -30,14 +30,19 @@ typedef struct Change {
         bool wakeup;
 } Change;
 
-struct Recording {
-        char directory[32];
+/* What one instance says. */
+typedef struct Side {
         char name[32];
-        struct tep_handle *tep;
         struct tracefs_instance *instance;
         Change *changes;
         size_t n_changes;
         size_t n_missed;
+} Side;
+
+struct Recording {
+        char directory[32];
+        struct tep_handle *tep;
+        Side before, after;
 };
 
 static void mount_tracefs(char directory[static 32]) {
@@ -49,23 +54,45 @@ static void mount_tracefs(char directory[static 32]) {
         assert_int_equal(tracefs_set_tracing_dir(directory), 0);
 }
 
-Recording *recording_start(void) {
+static void start_side(Side *side, const char *word) {
+        (void) snprintf(side->name, sizeof(side->name), "tlob-test-%d-%s", getpid(), word);
+        side->instance = tracefs_instance_create(side->name);
+        if (!side->instance)
+                fail_msg("tracefs does not take an instance: %m");
+
+        assert_int_equal(tracefs_trace_off(side->instance), 0);
+        assert_true(tracefs_instance_file_write(side->instance, "trace_clock", "mono") > 0);
+        assert_true(tracefs_instance_file_write(side->instance, "buffer_size_kb", BUFFER_KIB) > 0);
+        assert_int_equal(tracefs_event_enable(side->instance, "sched", "sched_switch"), 0);
+        assert_int_equal(tracefs_event_enable(side->instance, "sched", "sched_wakeup"), 0);
+}
+
+Recording *recording_new(void) {
         static const char *const systems[] = { "sched", NULL };
         Recording *r = calloc(1, sizeof(*r));
 
         assert_non_null(r);
         mount_tracefs(r->directory);
-        (void) snprintf(r->name, sizeof(r->name), "tlob-test-%d", getpid());
-        r->instance = tracefs_instance_create(r->name);
         r->tep = tracefs_local_events_system(r->directory, systems);
-        if (!r->instance || !r->tep)
-                fail_msg("tracefs does not take an instance: %m");
-
-        assert_true(tracefs_instance_file_write(r->instance, "trace_clock", "mono") > 0);
-        assert_true(tracefs_instance_file_write(r->instance, "buffer_size_kb", BUFFER_KIB) > 0);
-        assert_int_equal(tracefs_event_enable(r->instance, "sched", "sched_switch"), 0);
-        assert_int_equal(tracefs_event_enable(r->instance, "sched", "sched_wakeup"), 0);
+        if (!r->tep)
+                fail_msg("tracefs does not tell of its events: %m");
+        start_side(&r->before, "before");
         return r;
+}
+
+static void forget(Side *side) {
+        free(side->changes);
+        side->changes = NULL;
+        side->n_changes = side->n_missed = 0;
+}
+
+void recording_start(Recording *r) {
+        forget(&r->before);
+        forget(&r->after);
+        if (!r->after.instance)
+                start_side(&r->after, "after");
+        assert_int_equal(tracefs_trace_on(r->before.instance), 0);
+        assert_int_equal(tracefs_trace_on(r->after.instance), 0);
 }
 
 static uint64_t field(struct tep_event *event, struct tep_record *record, const char *name) {
@@ -75,7 +102,7 @@ static uint64_t field(struct tep_event *event, struct tep_record *record, const 
         return value;
 }
 
-static void add_change(Recording *r, uint64_t time_ns, uint64_t tid, enum tlob_state state,
+static void add_change(Side *r, uint64_t time_ns, uint64_t tid, enum tlob_state state,
                        bool wakeup) {
         r->changes = reallocarray(r->changes, r->n_changes + 1, sizeof(*r->changes));
         assert_non_null(r->changes);
@@ -85,7 +112,7 @@ static void add_change(Recording *r, uint64_t time_ns, uint64_t tid, enum tlob_s
 }
 
 static int on_event(struct tep_event *event, struct tep_record *record, int cpu, void *userdata) {
-        Recording *r = userdata;
+        Side *r = userdata;
 
         if (record->missed_events != 0)
                 r->n_missed++;
@@ -102,7 +129,7 @@ static int on_event(struct tep_event *event, struct tep_record *record, int cpu,
 }
 
 /* The buffers count what they had no room for. */
-static void check_nothing_lost(Recording *r) {
+static void check_nothing_lost(Side *r) {
         for (int cpu = 0; cpu < (int) sysconf(_SC_NPROCESSORS_ONLN); cpu++) {
                 _cleanup_free_ char *text = NULL;
                 char path[64];
@@ -116,48 +143,69 @@ static void check_nothing_lost(Recording *r) {
         assert_int_equal(r->n_missed, 0);
 }
 
-static void remove_instance(Recording *r) {
-        assert_int_equal(tracefs_instance_destroy(r->instance), 0);
-        tracefs_instance_free(r->instance);
-        r->instance = NULL;
-        assert_false(tracefs_instance_exists(r->name));
+static void stop_side(Recording *r, Side *side) {
+        assert_int_equal(tracefs_trace_off(side->instance), 0);
+        assert_int_equal(
+                tracefs_iterate_raw_events(r->tep, side->instance, NULL, 0, on_event, side), 0);
+        check_nothing_lost(side);
+        /* Empties it. */
+        assert_true(tracefs_instance_file_write(side->instance, "trace", "") >= 0);
 }
 
 void recording_stop(Recording *r) {
-        assert_int_equal(tracefs_trace_off(r->instance), 0);
-        assert_int_equal(tracefs_iterate_raw_events(r->tep, r->instance, NULL, 0, on_event, r), 0);
-        check_nothing_lost(r);
-        remove_instance(r);
+        stop_side(r, &r->before);
+        stop_side(r, &r->after);
 }
 
-ssize_t recording_spent(const Recording *r, uint32_t tid, uint64_t start_ns, uint64_t end_ns,
-                        uint64_t ret_spent_ns[static TLOB_N_STATES]) {
+/*
+ * The next change of the task from *i on, at which a task that was in that state comes into
+ * another.
+ */
+static const Change *next_change(const Side *side, size_t *i, uint32_t tid, uint64_t start_ns,
+                                 uint64_t end_ns, enum tlob_state state) {
+        while (*i < side->n_changes) {
+                const Change *c = &side->changes[(*i)++];
+
+                if (c->tid == tid && c->time_ns > start_ns && c->time_ns < end_ns &&
+                    (!c->wakeup || state == TLOB_SLEEPING))
+                        return c;
+        }
+        return NULL;
+}
+
+static bool is_next(const Change *c, enum tlob_state state) {
+        return c->wakeup || (c->state == TLOB_RUNNING) != (state == TLOB_RUNNING);
+}
+
+int recording_spent(const Recording *r, uint32_t tid, uint64_t start_ns, uint64_t end_ns,
+                    Spent *ret) {
         enum tlob_state state = TLOB_RUNNING;
         uint64_t last_ns = start_ns;
-        ssize_t n = 0;
+        size_t i = 0, j = 0;
 
-        memset(ret_spent_ns, 0, TLOB_N_STATES * sizeof(uint64_t));
-        for (size_t i = 0; i < r->n_changes; i++) {
-                const Change *c = &r->changes[i];
+        *ret = (Spent){};
+        for (;;) {
+                const Change *a = next_change(&r->before, &i, tid, start_ns, end_ns, state);
+                const Change *b = next_change(&r->after, &j, tid, start_ns, end_ns, state);
 
-                if (c->tid != tid || c->time_ns <= start_ns || c->time_ns >= end_ns)
-                        continue;
-                if (c->wakeup && state != TLOB_SLEEPING)
-                        continue;
-                if (!c->wakeup && (c->state == TLOB_RUNNING) == (state == TLOB_RUNNING))
+                if (!a && !b)
+                        break;
+                if (!a || !b || a->state != b->state || a->wakeup != b->wakeup ||
+                    a->time_ns > b->time_ns || !is_next(a, state))
                         return -1;
-                ret_spent_ns[state] += c->time_ns - last_ns;
-                last_ns = c->time_ns;
-                state = c->state;
-                n++;
+                ret->ns[state] += b->time_ns - last_ns;
+                ret->unsure_ns += b->time_ns - a->time_ns;
+                last_ns = b->time_ns;
+                state = b->state;
+                ret->n_changes++;
         }
-        ret_spent_ns[state] += end_ns - last_ns;
-        return state == TLOB_RUNNING ? n : -1;
+        ret->ns[state] += end_ns - last_ns;
+        return state == TLOB_RUNNING ? 0 : -1;
 }
 
-void recording_print(const Recording *r, uint32_t tid, uint64_t start_ns, uint64_t end_ns) {
-        for (size_t i = 0; i < r->n_changes; i++) {
-                const Change *c = &r->changes[i];
+static void print_side(const Side *side, uint32_t tid, uint64_t start_ns, uint64_t end_ns) {
+        for (size_t i = 0; i < side->n_changes; i++) {
+                const Change *c = &side->changes[i];
 
                 if (c->tid == tid && c->time_ns > start_ns && c->time_ns < end_ns)
                         print_message("  %+10lld ns: %s%s\n", (long long) (c->time_ns - start_ns),
@@ -166,19 +214,31 @@ void recording_print(const Recording *r, uint32_t tid, uint64_t start_ns, uint64
         }
 }
 
+void recording_print(const Recording *r, uint32_t tid, uint64_t start_ns, uint64_t end_ns) {
+        print_message(" before the engine:\n");
+        print_side(&r->before, tid, start_ns, end_ns);
+        print_message(" after it:\n");
+        print_side(&r->after, tid, start_ns, end_ns);
+}
+
+static void side_done(Side *side) {
+        forget(side);
+        if (!side->instance)
+                return;
+        (void) tracefs_instance_destroy(side->instance);
+        tracefs_instance_free(side->instance);
+}
+
 Recording *recording_free(Recording *r) {
         if (!r)
                 return NULL;
 
-        if (r->instance) {
-                (void) tracefs_instance_destroy(r->instance);
-                tracefs_instance_free(r->instance);
-        }
+        side_done(&r->before);
+        side_done(&r->after);
         if (r->tep)
                 tep_free(r->tep);
         (void) umount2(r->directory, MNT_DETACH);
         (void) rmdir(r->directory);
-        free(r->changes);
         free(r);
         return NULL;
 }

@@ -2,32 +2,47 @@
 #ifndef RECORDING_H
 #define RECORDING_H
 
-#include <linux/types.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "tlob-record.h"
+#include "base/words.h"
 
 /*
- * What the kernel's own tracing says of task switches: an instance of our own in tracefs, which is
- * left as found. Every failure fails the test, and so do events that were lost.
+ * What the kernel's own tracing says of task switches: two instances of our own in tracefs, which
+ * is left as found. Programs on a tracepoint run one after the other, in the order in which they
+ * came: one instance writes down each change of state before the engine does, if that comes after
+ * recording_new(), the other one after it. However long the machine takes its CPU away in between,
+ * the engine's moment lies between the two.
+ *
+ * Every failure fails the test, and so do events that were lost.
  */
 
 typedef struct Recording Recording;
 
-Recording *recording_start(void);
+/* To be called before the engine is set up. */
+Recording *recording_new(void);
 
-/* Ends it and reads all events; the instance is gone after that. */
+/* To be called after that, any number of times. */
+void recording_start(Recording *recording);
+
+/* Ends it and reads all events. */
 void recording_stop(Recording *recording);
 
+/* Of one task between two moments. */
+typedef struct Spent {
+        uint64_t ns[TLOB_N_STATES];
+        uint64_t unsure_ns; /* so much may each of them differ from what the engine saw */
+        size_t n_changes;
+} Spent;
+
 /*
- * The time that a task has spent in each state between two moments (CLOCK_MONOTONIC), at both of which it
- * runs. Returns how many changes of state there were, or -1 if some are missing: a task does not
- * come twice to a CPU without leaving it, and does not leave it without having come.
+ * The time that a task has spent in each state between two moments (CLOCK_MONOTONIC), at both of
+ * which it runs. Returns 0, or -1 if changes are missing: a task does not come twice to a CPU
+ * without leaving it, does not leave it without having come, and both instances see the same.
  */
-ssize_t recording_spent(const Recording *recording, uint32_t tid, uint64_t start_ns,
-                        uint64_t end_ns, uint64_t ret_spent_ns[static TLOB_N_STATES]);
+int recording_spent(const Recording *recording, uint32_t tid, uint64_t start_ns, uint64_t end_ns,
+                    Spent *ret);
 
 /* For people: all changes of state of the task between two moments. */
 void recording_print(const Recording *recording, uint32_t tid, uint64_t start_ns, uint64_t end_ns);

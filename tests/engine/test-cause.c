@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Why a window took so long: where a sleeper was blocked, who woke it, who took the CPU of a waiter. The
- * test is one of the tasks that are told, so that it knows what is true.
+ * Why a window took so long: where a sleeper was blocked, who woke it, who took the CPU of a
+ * waiter. The test is one of the tasks that are told, so that it knows what is true.
  */
 
 #include <poll.h>
 #include <sched.h>
 
-#include "cause.h"
 #include "engine.h"
-#include "kernel-symbols.h"
+#include "report/cause.h"
 #include "test.h"
 
 /* The last violation and the last completion, with their causes. */
@@ -34,8 +33,16 @@ static void on_report(const Report *report, void *userdata) {
         *(report->type == REPORT_VIOLATION ? &told->violation : &told->completion) = *report;
 }
 
+/*
+ * Some of what there is: readers take turns with others, and may leave the rest for the next time.
+ */
 static void dispatch(Engine *engine, Told *told) {
         assert_true(engine->backend->ops->dispatch(engine->backend, on_report, told) >= 0);
+}
+
+/* All that there is. */
+static void read_all(Engine *engine, Told *told) {
+        assert_true(engine->backend->ops->flush(engine->backend, on_report, told) >= 0);
 }
 
 static void wait_for_violation(Engine *engine, Told *told) {
@@ -56,13 +63,6 @@ static void add(Engine *engine, const char *key, const char *budget) {
         };
 
         (void) engine_add(engine, keys, NULL);
-}
-
-/* Can this kernel tell a task from an interrupt that came upon it? */
-static bool wakers_are_known(void) {
-        uint64_t begin, end;
-
-        return kernel_interrupt_entry(&begin, &end) >= 0;
 }
 
 static void assert_peer(const char *peer, const char *name, pid_t tid) {
@@ -88,7 +88,7 @@ static void test_a_sleeper_is_woken_by_the_clock(void **state) {
         add(engine, "SleepingBudgetSec", "5ms");
         victim_start(&victim, "a( sleep:300000000 )");
         victim_finish(&victim);
-        dispatch(engine, &told);
+        read_all(engine, &told);
 
         assert_int_equal(told.violation.state, TLOB_SLEEPING);
         assert_non_null(told.why.blocked_in);
@@ -96,8 +96,8 @@ static void test_a_sleeper_is_woken_by_the_clock(void **state) {
         assert_non_null(told.why.stack);
         assert_true(stack_has(&told.why, "clock_nanosleep"));
         assert_null(told.why.woken_by);
-        if (wakers_are_known())
-                assert_string_equal(told.why_at_last.woken_by, "interrupt");
+        assert_non_null(told.why_at_last.woken_by);
+        assert_string_equal(told.why_at_last.woken_by, "interrupt");
 }
 
 static void test_a_sleeper_is_woken_by_a_task(void **state) {
@@ -111,13 +111,12 @@ static void test_a_sleeper_is_woken_by_a_task(void **state) {
         wait_for_violation(engine, &told);
         victim_continue(&victim);
         victim_finish(&victim);
-        dispatch(engine, &told);
+        read_all(engine, &told);
 
         assert_int_equal(told.violation.state, TLOB_SLEEPING);
         assert_non_null(told.why.blocked_in);
         assert_non_null(strstr(told.why.blocked_in, "pipe"));
-        if (wakers_are_known())
-                assert_peer(told.why_at_last.woken_by, "test-cause", getpid());
+        assert_peer(told.why_at_last.woken_by, "test-cause", getpid());
 }
 
 static void prefer(const Victim *victim, int priority) {
@@ -133,10 +132,11 @@ static void test_a_waiter_was_preempted(void **state) {
         Engine *engine = *state;
         pid_t tid;
 
-        add(engine, "WaitingBudgetSec", "5ms");
+        /* More than the other one needs, on a slow machine, to fall asleep. */
+        add(engine, "WaitingBudgetSec", "40ms");
         victim_start(&victim, "pin:0 say:ready a( burn:500000000 )");
         victim_expect(&victim, "ready");
-        victim_start(&other, "pin:0 say:ready sleep:50000000 spin:100000000");
+        victim_start(&other, "pin:0 say:ready sleep:50000000 spin:200000000");
         victim_expect(&other, "ready");
         /* Whatever else the machine does, nobody but the other one takes the victim's CPU. */
         prefer(&victim, 1);
@@ -151,7 +151,7 @@ static void test_a_waiter_was_preempted(void **state) {
         assert_null(told.why.blocked_in);
         victim_finish(&other);
         victim_finish(&victim);
-        dispatch(engine, &told);
+        read_all(engine, &told);
 }
 
 /* What a task did before its window is not the window's fault. */
@@ -163,12 +163,159 @@ static void test_a_cause_belongs_to_its_window(void **state) {
         add(engine, "BudgetSec", "5ms");
         victim_start(&victim, "a( sleep:20000000 ) a( burn:10000000 )");
         victim_finish(&victim);
-        dispatch(engine, &told);
+        read_all(engine, &told);
 
         assert_int_not_equal(told.completion.state, TLOB_SLEEPING);
         assert_int_equal(told.completion.spent_ns[TLOB_SLEEPING], 0);
         assert_null(told.why_at_last.woken_by);
         assert_null(told.why_at_last.blocked_in);
+}
+
+/* It sleeps again, and is woken by others: that has nothing to do with it. */
+static void test_the_sleep_in_which_it_ran_out(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        _cleanup_(told_done) Told told = {};
+        Engine *engine = *state;
+
+        /* Far more than the first sleep, which the clock ends, takes in an emulator. */
+        add(engine, "SleepingBudgetSec", "300ms");
+        victim_start(&victim, "a( sleep:1000000 say:ready sleep:1000000 sleep:1000000 )");
+        victim_expect(&victim, "ready");
+        wait_for_violation(engine, &told);
+        victim_continue(&victim);
+        victim_finish(&victim);
+        read_all(engine, &told);
+
+        assert_peer(told.why_at_last.woken_by, "test-cause", getpid());
+}
+
+/* A budget that ran out while it ran: nobody has ended a sleep in which it did. */
+static void test_a_runner_was_not_woken(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        _cleanup_(told_done) Told told = {};
+        Engine *engine = *state;
+
+        add(engine, "RunningBudgetSec", "5ms");
+        victim_start(&victim, "a( sleep:1000000 burn:30000000 sleep:1000000 )");
+        victim_finish(&victim);
+        read_all(engine, &told);
+
+        assert_int_equal(told.violation.budget, TLOB_BUDGET_RUNNING);
+        assert_null(told.why.woken_by);
+        assert_null(told.why_at_last.woken_by);
+}
+
+/*
+ * It ran out while the task ran, and is found later, when it sleeps: nobody has ended a sleep in
+ * which it did.
+ */
+static void test_found_late_in_a_sleep(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        _cleanup_(told_done) Told told = {};
+        Engine *engine = *state;
+
+        add(engine, "BudgetSec", "1ms");
+        for (unsigned i = 0; i < 20; i++) {
+                victim_start(&victim, "a( spin:1300000 sleep:20000000 )");
+                victim_finish(&victim);
+                read_all(engine, &told);
+                assert_null(told.why.woken_by);
+                assert_null(told.why_at_last.woken_by);
+                victim_done(&victim);
+                victim = (Victim){};
+        }
+}
+
+static void move(const Victim *victim, unsigned cpu) {
+        cpu_set_t set;
+
+        CPU_ZERO(&set);
+        CPU_SET(cpu, &set);
+        assert_int_equal(sched_setaffinity(victim->pid, sizeof(set), &set), 0);
+}
+
+/* What others do next depends on this program, which gets its CPU at once. */
+static void hold_nobody_up(bool now) {
+        const struct sched_param priority = { .sched_priority = now ? 9 : 0 };
+
+        assert_int_equal(sched_setscheduler(0, now ? SCHED_FIFO : SCHED_OTHER, &priority), 0);
+}
+
+/*
+ * It waits for one CPU, and then for another, for longer: whoever had the first had not the second.
+ */
+static void test_a_waiter_is_moved(void **state) {
+        _cleanup_(victim_done) Victim victim = {}, first = {}, second = {};
+        _cleanup_(told_done) Told told = {};
+        Engine *engine = *state;
+        char name[32];
+
+        add(engine, "WaitingBudgetSec", "1ms");
+        victim_start(&victim, "pin:0 a( say:ready burn:50000000 )");
+        victim_expect(&victim, "ready");
+        victim_start(&first, "pin:0 say:ready spin:500000000");
+        victim_expect(&first, "ready");
+        prefer(&first, 3);
+        victim_start(&second, "pin:1 say:ready spin:200000000");
+        victim_expect(&second, "ready");
+        prefer(&second, 2);
+        /* Each of them alone has its CPU now. */
+        hold_nobody_up(true);
+        victim_continue(&second);
+        victim_continue(&victim);
+        (void) usleep(5000);
+        victim_continue(&first);
+        (void) usleep(10000);
+        move(&victim, 1);
+        (void) snprintf(name, sizeof(name), "victim[%i]", first.pid);
+        hold_nobody_up(false);
+        victim_finish(&first);
+        victim_finish(&second);
+        victim_finish(&victim);
+        read_all(engine, &told);
+
+        assert_true(told.completion.spent_ns[TLOB_WAITING] > 100000000);
+        if (told.why_at_last.preempted_by)
+                assert_string_not_equal(told.why_at_last.preempted_by, name);
+}
+
+/* Not the first who had its CPU, and not the last. */
+static void test_who_had_the_cpu_for_most_of_the_wait(void **state) {
+        static const char *const spins[] = {
+                "pin:0 say:ready spin:20000000",
+                "pin:0 say:ready spin:200000000",
+                "pin:0 say:ready spin:20000000",
+        };
+        _cleanup_(victim_done) Victim victim = {};
+        Victim others[ELEMENTSOF(spins)] = {};
+        _cleanup_(told_done) Told told = {};
+        Engine *engine = *state;
+        pid_t longest;
+
+        add(engine, "WaitingBudgetSec", "5ms");
+        victim_start(&victim, "pin:0 a( say:ready burn:100000000 )");
+        victim_expect(&victim, "ready");
+        for (size_t i = 0; i < ELEMENTSOF(spins); i++) {
+                victim_start(&others[i], spins[i]);
+                victim_expect(&others[i], "ready");
+                prefer(&others[i], 5 - (int) i);
+        }
+        longest = others[1].pid;
+        prefer(&victim, 1);
+        hold_nobody_up(true);
+        victim_continue(&victim);
+        for (size_t i = 0; i < ELEMENTSOF(spins); i++)
+                victim_continue(&others[i]);
+        hold_nobody_up(false);
+        for (size_t i = 0; i < ELEMENTSOF(spins); i++) {
+                victim_finish(&others[i]);
+                victim_done(&others[i]);
+        }
+        victim_finish(&victim);
+        read_all(engine, &told);
+
+        assert_int_equal(told.violation.budget, TLOB_BUDGET_WAITING);
+        assert_peer(told.why_at_last.preempted_by, "victim", longest);
 }
 
 int main(void) {
@@ -181,6 +328,16 @@ int main(void) {
                                                 engine_teardown),
                 cmocka_unit_test_setup_teardown(test_a_cause_belongs_to_its_window, engine_setup,
                                                 engine_teardown),
+                cmocka_unit_test_setup_teardown(test_the_sleep_in_which_it_ran_out, engine_setup,
+                                                engine_teardown),
+                cmocka_unit_test_setup_teardown(test_a_runner_was_not_woken, engine_setup,
+                                                engine_teardown),
+                cmocka_unit_test_setup_teardown(test_found_late_in_a_sleep, engine_setup,
+                                                engine_teardown),
+                cmocka_unit_test_setup_teardown(test_a_waiter_is_moved, engine_setup,
+                                                engine_teardown),
+                cmocka_unit_test_setup_teardown(test_who_had_the_cpu_for_most_of_the_wait,
+                                                engine_setup, engine_teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -210,7 +210,7 @@ static uint32_t add_spare(Engine *engine, unsigned number) {
 
         assert_int_equal(binding_new("new@any.service/test", &binding), 0);
         engine_set_keys(binding, keys);
-        binding->cgroup_path = strdup("/elsewhere.slice/new@any.service");
+        binding->cgroup.path = strdup("/elsewhere.slice/new@any.service");
         binding->spare = number;
         return engine_add_binding(engine, binding);
 }
@@ -232,7 +232,10 @@ static bool limitation_is_shown(Engine *engine, const char *what) {
         return false;
 }
 
-/* Both bindings of a spare go to the same instance; the next one gets the next spare, wherever it is. */
+/*
+ * Both bindings of a spare go to the same instance; the next one gets the next spare, wherever it
+ * is.
+ */
 static void test_an_instance_takes_a_spare(void **state) {
         Engine *engine = *state;
         uint32_t first = add_spare(engine, 1), also = add_spare(engine, 1),
@@ -354,7 +357,7 @@ static void test_instances_in_other_slices(void **state) {
         make_group(INNER);
         assert_int_equal(binding_new("test", &binding), 0);
         engine_set_keys(binding, keys);
-        binding->cgroup_path = strdup("/a.slice/a-b.slice/new@.service");
+        binding->cgroup.path = strdup("/a.slice/a-b.slice/new@.service");
         many = engine_add_binding(engine, binding);
         windows_in(engine, NEW, "a( )");
         assert_int_equal(starts(engine, many), 1);

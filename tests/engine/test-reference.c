@@ -67,16 +67,18 @@ static uint64_t check_window(const Report *report, const Window *window,
         assert_true(report->time_ns >= window->end_ns);
         assert_true(report->time_ns - report->elapsed_ns <= window->start_ns);
         assert_true(report->elapsed_ns >= elapsed_ns);
-        /* In an emulator a step of the scheduler may take as long: which state is it then part of? */
+        /*
+         * In an emulator a step of the scheduler may take as long: which state is it then part of?
+         */
         for (size_t i = 0; i < TLOB_N_STATES && !machine_is_emulated(); i++)
                 assert_true(report->spent_ns[i] >= least_ns[i]);
         return report->elapsed_ns - elapsed_ns;
 }
 
 /*
- * The percentiles of the back end against those of the reference, whose windows are sorted. Each window
- * was reported as no shorter, and longer by no more than most_ns: so is each percentile, but for the
- * width of its bucket.
+ * The percentiles of the back end against those of the reference, whose windows are sorted. Each
+ * window was reported as no shorter, and longer by no more than most_ns: so is each percentile, but
+ * for the width of its bucket.
  */
 static void check_percentiles(Engine *engine, uint32_t index, const uint64_t *elapsed_ns, size_t n,
                               uint64_t most_ns) {
@@ -129,7 +131,8 @@ static void check(Engine *engine, const Reference *reference) {
         print_message("%zu windows, longer by %" PRIu64 " ns (median), %" PRIu64 " ns (most)\n",
                       reference->n, more_ns[reference->n / 2], more_ns[reference->n - 1]);
         assert_true(more_ns[reference->n / 2] <= bound_ns());
-        assert_true(spent_ns[reference->most] > sum_ns / 2);
+        /* As above. */
+        assert_true(spent_ns[reference->most] > sum_ns / 2 || machine_is_emulated());
         check_percentiles(engine, d, elapsed_ns, reference->n, more_ns[reference->n - 1]);
 }
 

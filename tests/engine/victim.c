@@ -9,21 +9,26 @@
  *   sleep:NS spin:NS yield:N    spend time; yield gives the CPU away N times
  *   burn:NS    spin until the thread has had the CPU for so long
  *   pin:CPU    stay on that CPU
+ *   storm:N    call victim_storm N times, which takes 2 us; nothing is written about that
  *   repeat:N ( ... )  do it N times
  *   thread( ... )     do it in a thread of its own, and wait for that
  *   threads:N ( ... ) do it in N threads at once, and wait for them
  *   fork( ... )       do it in a child, and wait for that
  *   jump       longjmp() out of all functions, to the end of what the thread or the child does
  *   jump( ... )  what is in here may be jumped out of, to behind its bracket
+ *   leave      pthread_exit()
+ *   stack( ... )  do it on another stack, which lies above those of threads
+ *   signal( ... ) do it in a signal handler, on a stack like that
  *   exit kill exec    end: by exit(0), by SIGKILL, by becoming "true"
  *   say:WORD   write the word to standard output, and wait for a line on standard input
  *
- * For each window of a, b, c, d and x, y, z it writes "NAME START END TID" to standard output, in nanoseconds of
- * CLOCK_MONOTONIC, read inside the window: so elapsed can only be longer than END - START.
+ * For each window of a, b, c, d and x, y, z it writes "NAME START END TID" to standard output, in
+ * nanoseconds of CLOCK_MONOTONIC, read inside the window: so elapsed can only be longer than END -
+ * START.
  *
- * How deep the stack is tells how many brackets are open, of whatever kind: two calls of a function in one
- * thread have the same stack pointer if they are equally deep in brackets, and the deeper one has the
- * lower one. So who reads the arguments knows what the probes will see.
+ * How deep the stack is tells how many brackets are open, of whatever kind: two calls of a function
+ * in one thread have the same stack pointer if they are equally deep in brackets, and the deeper
+ * one has the lower one. So who reads the arguments knows what the probes will see.
  */
 
 #include <alloca.h>
@@ -34,17 +39,20 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <ucontext.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 
 #define NOINLINE __attribute__((noinline))
 
 #define LEVEL_SIZE  2048 /* of stack, for what is between two brackets */
 #define THREADS_MAX 16
 #define KEPT_MAX    1024
+#define STACK_SIZE  (1 << 20)
 
 /* Where we are: how many brackets are open, in which thread, and where a jump goes. */
 typedef struct Context {
@@ -57,6 +65,7 @@ NOINLINE char **victim_a(char **p, const Context *c);
 NOINLINE char **victim_b(char **p, const Context *c);
 NOINLINE char **victim_c(char **p, const Context *c);
 NOINLINE char **victim_d(char **p, const Context *c);
+NOINLINE void victim_storm(void);
 NOINLINE void victim_begin_x(void);
 NOINLINE void victim_end_x(void);
 NOINLINE void victim_begin_y(void);
@@ -191,6 +200,10 @@ static void spin(uint64_t ns) {
                 ;
 }
 
+void victim_storm(void) {
+        spin(2000);
+}
+
 static void burn(uint64_t ns) {
         uint64_t end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
 
@@ -242,6 +255,45 @@ static char **run_jump(char **p, const Context *c) {
         return skip(p);
 }
 
+/* Two of them, made before any thread. */
+static char *stacks;
+
+static __thread char **elsewhere; /* what is to be done there, then where that ends */
+
+static void run_elsewhere(void) {
+        elsewhere = run(elsewhere, &(Context){ .stack = __builtin_frame_address(0) });
+}
+
+static char **run_stack(char **p) {
+        ucontext_t here, there;
+
+        if (getcontext(&there) < 0)
+                abort();
+        there.uc_stack = (stack_t){ .ss_sp = stacks, .ss_size = STACK_SIZE };
+        there.uc_link = &here;
+        makecontext(&there, run_elsewhere, 0);
+        elsewhere = p;
+        if (swapcontext(&here, &there) < 0)
+                abort();
+        return elsewhere;
+}
+
+static void on_signal(int signal) {
+        run_elsewhere();
+}
+
+static char **run_signal(char **p) {
+        static const struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
+        const stack_t stack = { .ss_sp = stacks + STACK_SIZE, .ss_size = STACK_SIZE };
+
+        if (sigaltstack(&stack, NULL) < 0 || sigaction(SIGUSR1, &action, NULL) < 0)
+                abort();
+        elsewhere = p;
+        if (raise(SIGUSR1) != 0)
+                abort();
+        return elsewhere;
+}
+
 static char **repeat(char **p, unsigned long n, const Context *c) {
         for (unsigned long i = 0; i < n; i++)
                 run(p + 1, c);
@@ -290,6 +342,9 @@ static void run_action(const char *token) {
                 nap(n);
         else if (strncmp(token, "spin:", 5) == 0)
                 spin(n);
+        else if (strncmp(token, "storm:", 6) == 0)
+                for (uint64_t i = 0; i < n; i++)
+                        victim_storm();
         else if (strncmp(token, "burn:", 5) == 0)
                 burn(n);
         else if (strncmp(token, "yield:", 6) == 0)
@@ -299,6 +354,8 @@ static void run_action(const char *token) {
                 pin(n);
         else if (strncmp(token, "say:", 4) == 0)
                 say(colon + 1);
+        else if (streq(token, "leave"))
+                pthread_exit(NULL);
         else if (streq(token, "exit"))
                 exit(0);
         else if (streq(token, "kill"))
@@ -321,6 +378,10 @@ static char **run_one(char **p, const Context *c) {
                 return run_threads(p, 1);
         if (strncmp(token, "threads:", 8) == 0)
                 return run_threads(p + 1, strtoul(token + 8, NULL, 10));
+        if (streq(token, "stack("))
+                return run_stack(p);
+        if (streq(token, "signal("))
+                return run_signal(p);
         if (streq(token, "fork("))
                 return run_fork(p);
         if (streq(token, "jump("))
@@ -353,6 +414,10 @@ static NOINLINE char **run(char **p, const Context *c) {
 int main(int argc, char *argv[]) {
         /* A test that fails does not clean up. */
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        stacks = mmap(NULL, 2UL * STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                      -1, 0);
+        if (stacks == MAP_FAILED)
+                abort();
         (void) run_all(argv + 1);
         return 0;
 }

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Any text as tlobd.conf, as a file of bindings, as one of overrides, and as a unit: all that is wrong must
- * end as text that can be shown, and every value that was taken must be one that can be written
- * back.
+ * Any text as tlobd.conf, as a file of bindings, as one of overrides, and as a unit: all that is
+ * wrong must end as text that can be shown, and every value that was taken must be one that can be
+ * written back.
  */
 
-#include "cleanup.h"
-#include "config.h"
+#include "base/cleanup.h"
+#include "base/sentence.h"
+#include "binding/keys.h"
+#include "config/config.h"
 #include "fuzz.h"
-#include "sentence.h"
 
 static void check_binding(const Binding *binding) {
         _cleanup_(binding_freep) Binding *copy = NULL;
 
         fuzz_assert(binding_full_name_is_valid(binding->name));
-        fuzz_assert(!binding->error || text_is_printable(binding->error));
+        fuzz_assert(!binding->source.error || text_is_printable(binding->source.error));
         fuzz_assert(binding_new(binding->name, &copy) == 0);
         for (const char *const *key = binding_keys(); *key; key++) {
                 _cleanup_free_ char *value = NULL;

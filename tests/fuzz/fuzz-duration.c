@@ -2,8 +2,8 @@
 
 /* Any text as a time span; what is accepted must survive being written and read again. */
 
-#include "cleanup.h"
-#include "duration.h"
+#include "base/cleanup.h"
+#include "base/duration.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -1,13 +1,32 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Any bytes as a program, with sites that are there, that are not, and that are near. */
+/*
+ * Any bytes as a program, with sites that are there, that are not, and that are near; and the
+ * functions there.
+ */
 
 #include <sys/mman.h>
 
-#include "cleanup.h"
-#include "elf-file.h"
+#include "base/cleanup.h"
+#include "base/sentence.h"
+#include "elf/file.h"
+#include "elf/function-exits.h"
 #include "fuzz.h"
-#include "sentence.h"
+
+static void look_around(const ElfFile *elf, uint64_t offset) {
+        FunctionExits exits = {};
+        const char *reason = NULL;
+        uint64_t begin;
+        int r;
+
+        r = function_check_boundary(elf, offset, &begin, &reason);
+        fuzz_assert(r != -EOPNOTSUPP || reason);
+        r = function_find_exits(elf, offset, &exits, &reason);
+        fuzz_assert(r >= 0 ? exits.n > 0 && exits.n_returns <= exits.n : reason != NULL);
+        for (size_t i = 0; i < exits.n; i++)
+                fuzz_assert(function_check_boundary(elf, exits.offsets[i], &begin, &reason) != 0);
+        function_exits_done(&exits);
+}
 
 static void resolve(ElfFile *elf, const char *site) {
         _cleanup_(elf_site_done) ElfSite found = {};
@@ -15,13 +34,25 @@ static void resolve(ElfFile *elf, const char *site) {
 
         if (elf_file_resolve(elf, site, &found, &sentence) < 0)
                 fuzz_assert(sentence && text_is_printable(sentence));
-        else
+        else {
                 fuzz_assert(!found.function || text_is_printable(found.function));
+                look_around(elf, found.offset);
+        }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        static const char *const sites[] = { "plain", "plain+0x4",    "versioned", "twice",
-                                             "plan",  "with_endbr+1", "0x300",     "0x8000" };
+        static const char *const sites[] = { "plain",
+                                             "plain+0x4",
+                                             "versioned",
+                                             "twice",
+                                             "plan",
+                                             "with_endbr+1",
+                                             "0x300",
+                                             "0x8000",
+                                             "in_parts",
+                                             "only_unwind",
+                                             "pointer_by_table",
+                                             "switch_by_distance" };
         _cleanup_close_ int fd = memfd_create("fuzz", MFD_CLOEXEC);
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         _cleanup_free_ char *sentence = NULL;

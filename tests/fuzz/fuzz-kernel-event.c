@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Any bytes as a page of a trace buffer, with the formats of a real kernel: decoded, paired, summed up. */
+/*
+ * Any bytes as a page of a trace buffer, with the formats of a real kernel: decoded, paired, summed
+ * up.
+ */
 
 #include "fuzz.h"
-#include "kernel-event.h"
 #include "kernel-formats.h"
-#include "kernel-window.h"
+#include "kernel/event.h"
+#include "kernel/window.h"
 
 typedef struct Seen {
         KernelPairing pairing;

@@ -3,7 +3,7 @@
 /* Any text as what the kernel's monitor says of its bindings. */
 
 #include "fuzz.h"
-#include "kernel-line.h"
+#include "kernel/line.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         _cleanup_(kernel_lines_done) KernelLines lines = {};

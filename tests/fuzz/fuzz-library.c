@@ -2,9 +2,9 @@
 
 /* Any bytes as an ld.so.cache: a path that is found is a string inside it. */
 
-#include "cleanup.h"
+#include "base/cleanup.h"
+#include "elf/library.h"
 #include "fuzz.h"
-#include "library.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         const char *path = library_cache_lookup(data, size, "libx.so.1");

@@ -5,7 +5,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
+#include "bpf/kept.h"
 #include "elf-image.h"
 
 #define FUNCTION ELF64_ST_INFO(STB_GLOBAL, STT_FUNC)
@@ -55,11 +56,57 @@ static int write_cache(const char *directory) {
         return write_seed(directory, "library", "one-entry", &cache, sizeof(cache));
 }
 
+/* Laid over memory that is sound. */
+typedef struct KeptSeed {
+        KeptCommon common;
+        KeptBinding bindings[2];
+        KeptUnit units[3];
+} KeptSeed;
+
+/* Strings of those lengths. */
+static void fill_kept(KeptSeed *seed, size_t name, size_t path) {
+        for (size_t i = 0; i < ELEMENTSOF(seed->bindings); i++) {
+                memset(seed->bindings[i].name, 'x', name);
+                memset(seed->bindings[i].unit, 'y', name);
+        }
+        for (size_t i = 0; i < ELEMENTSOF(seed->units); i++) {
+                memset(seed->units[i].name, 'y', name);
+                memset(seed->units[i].path.path, 'z', path);
+                memset(seed->units[i].spare_of.path, 'z', path);
+        }
+}
+
+static int write_kept(const char *directory) {
+        KeptSeed seed = {
+                .common.generation = 2,
+                .bindings = {
+                        { 1, .places.stop = 1, .name = "a", .unit = "/a.slice/a.service" },
+                        { 2, .places.stop = 2, .name = "b", .unit = "b@.service" },
+                },
+                .units[1] = { .name = "/a.slice/a.service", .path = { "/a.slice/a.service" } },
+                .units[2] = { .name = "b@.service#1", .spare_of = { "b@.service" } },
+        };
+        int r;
+
+        r = write_seed(directory, "kept", "two-bindings", &seed, sizeof(seed));
+        fill_kept(&seed, sizeof(seed.units->name) - 1, sizeof(seed.units->path) - 2);
+        if (r >= 0)
+                r = write_seed(directory, "kept", "longest", &seed, sizeof(seed));
+        fill_kept(&seed, sizeof(seed.units->name), sizeof(seed.units->path));
+        return r < 0 ? r : write_seed(directory, "kept", "without-ends", &seed, sizeof(seed));
+}
+
 static int write_texts(const char *directory) {
         static const char *const seeds[][3] = {
                 { "duration", "sum", "1min 30s" },
+                { "duration", "attached", "1ms1" },
                 { "duration", "fraction", "1.5ms" },
                 { "duration", "infinity", "infinity" },
+                { "mangled-name", "cplusplus", "_ZNSt6vectorIiSaIiEE9push_backERKi" },
+                { "mangled-name", "rust-legacy", "_ZN4core3fmt5write17h0123456789abcdefE" },
+                { "mangled-name", "rust-v0", "_RINvNtC3std3mem8align_ofdE" },
+                { "mangled-name", "rust-foreign",
+                  "_RNqCs4fqI2P2rA04_11utf8_identsu30____7hkackfecea1cbdathfdh9hlq6y" },
                 { "config", "daemon",
                   "[Daemon]\nBackend=bpf\nRateLimitIntervalSec=10s\nRateLimitBurst=20\n"
                   "RingBufferSize=64K\n" },
@@ -88,5 +135,6 @@ int main(int argc, char *argv[]) {
                 (void) fprintf(stderr, "Usage: make-corpus DIRECTORY\n");
                 return 2;
         }
-        return write_elf(argv[1]) < 0 || write_cache(argv[1]) < 0 || write_texts(argv[1]) < 0;
+        return write_elf(argv[1]) < 0 || write_cache(argv[1]) < 0 || write_kept(argv[1]) < 0 ||
+               write_texts(argv[1]) < 0;
 }

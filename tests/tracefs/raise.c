@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The monitor's events, raised by this process: uprobe events of the same names and fields, on functions
- * below. They come through the real ring buffer, with real formats, which only a reader by format can
- * understand.
+ * The monitor's events, raised by this process: uprobe events of the same names and fields, on
+ * functions below. They come through the real ring buffer, with real formats, which only a reader
+ * by format can understand.
  */
 
 #include "raise.h"
@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <sched.h>
 
-#include "elf-file.h"
+#include "elf/file.h"
 #include "test.h"
 
 #define NOINLINE __attribute__((noinline))
@@ -41,7 +41,10 @@ void emit_change(int id, const char *state, const char *event, const char *next_
         __asm__ volatile("nop; nop; nop; nop");
 }
 
-/* By pointers that the compiler cannot see through: each argument goes where the calling convention says. */
+/*
+ * By pointers that the compiler cannot see through: each argument goes where the calling convention
+ * says.
+ */
 static void (*volatile call_error_env)(int, const char *, const char *,
                                        const char *) = emit_error_env;
 static void (*volatile call_detail)(int, uint64_t, uint64_t, uint64_t, uint64_t) = emit_detail;
@@ -50,6 +53,13 @@ static void (*volatile call_change)(int, const char *, const char *, const char 
 
 void raise_error_env(int id, const char *state, const char *event) {
         call_error_env(id, state, event, "clk_elapsed=112548");
+}
+
+void raise_error_env_after(int id, const char *state, const char *event, uint64_t elapsed) {
+        char env[64];
+
+        (void) snprintf(env, sizeof(env), "clk_elapsed=%" PRIu64, elapsed);
+        call_error_env(id, state, event, env);
 }
 
 void raise_detail(int id, uint64_t threshold, uint64_t running, uint64_t waiting,

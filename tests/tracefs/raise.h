@@ -10,6 +10,7 @@ void raise_remove_events(const char *tracing);
 
 /* What the monitor would say. spent: running, waiting, sleeping, as shares of a sum. */
 void raise_error_env(int id, const char *state, const char *event);
+void raise_error_env_after(int id, const char *state, const char *event, uint64_t elapsed);
 void raise_detail(int id, uint64_t threshold, uint64_t running, uint64_t waiting,
                   uint64_t sleeping);
 void raise_error(int id, const char *state, const char *event);

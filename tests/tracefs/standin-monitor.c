@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The bindings of a tlob monitor, and its errno for each line that it refuses, in all versions that were
- * published: what they have in common, and where they differ. It follows what a kernel with v3 was seen
- * to answer, and the source of the others; where that takes what it should not ("0x10zz" for an offset),
- * so does this.
+ * The bindings of a tlob monitor, and its errno for each line that it refuses, in all versions that
+ * were published: what they have in common, and where they differ. It follows what a kernel with v3
+ * was seen to answer, and the source of the others; where that takes what it should not ("0x10zz"
+ * for an offset), so does this.
  */
 
 #include "standin-monitor.h"
@@ -17,14 +17,15 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 
 #define CANONICAL_MAX   255
 #define NANOSECONDS_MIN 1000
 #define NANOSECONDS_MAX UINT64_C(3600000000000)
 
 struct StandinBinding {
-        char *name; /* STANDIN_NAMED */
+        unsigned number; /* from 1 */
+        char *name;      /* STANDIN_NAMED */
         char *path;
         dev_t device;
         ino_t inode;
@@ -35,12 +36,13 @@ struct StandinBinding {
 
 const char *const standin_reactors[] = { "nop", "printk", "panic", NULL };
 
-int standin_dialect_from_string(const char *s, StandinDialect *ret) {
+int standin_monitor_init(StandinMonitor *monitor, const char *dialect) {
         static const char *const names[] = { "v1", "v2", "v3", "v4", "v5", "named" };
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++)
-                if (streq(names[i], s)) {
-                        *ret = (StandinDialect) i;
+                if (streq(names[i], dialect)) {
+                        monitor->dialect = (StandinDialect) i;
+                        monitor->threads.are_owned = monitor->dialect >= STANDIN_V5;
                         return 0;
                 }
         return -EINVAL;
@@ -94,6 +96,7 @@ static StandinBinding *find_binding(const StandinMonitor *monitor, const File *f
 }
 
 static void take_away(StandinMonitor *monitor, StandinBinding *b) {
+        standin_threads_orphan(&monitor->threads, b->number);
         free(b->name);
         free(b->path);
         monitor->n_bindings--;
@@ -170,6 +173,7 @@ static int add_binding(StandinMonitor *monitor, const StandinBinding *new, const
         monitor->bindings = bindings;
         bindings += monitor->n_bindings++;
         *bindings = *new;
+        bindings->number = ++monitor->n_added;
         bindings->path = strdup(file.path);
         bindings->name = new->name ? strdup(new->name) : NULL;
         bindings->device = file.st.st_dev;
@@ -321,6 +325,50 @@ int standin_monitor_write(StandinMonitor *monitor, const char *data, size_t size
         return -EINVAL;
 }
 
+/*
+ * Probes at a place that several bindings have are called in their order, and each returns for
+ * itself.
+ */
+static int run_probes(StandinMonitor *monitor, bool is_start, pid_t id, char *place) {
+        int result = -ENOENT;
+        long long offset;
+        File file;
+        int r;
+
+        r = split_place(place, &offset);
+        if (r >= 0)
+                r = file_resolve(place, id, &file);
+        if (r < 0)
+                return r;
+        if (!monitor->enabled || !monitor->on)
+                return -ENODEV;
+        for (size_t i = 0; i < monitor->n_bindings; i++) {
+                const StandinBinding *b = &monitor->bindings[i];
+
+                if (b->inode != file.st.st_ino || b->device != file.st.st_dev ||
+                    (is_start ? b->start : b->stop) != offset)
+                        continue;
+                r = is_start ? standin_thread_start(&monitor->threads, id, b->number)
+                             : standin_thread_stop(&monitor->threads, id, b->number);
+                result = result == 0 ? 0 : r;
+        }
+        return result;
+}
+
+int standin_monitor_act(StandinMonitor *monitor, const char *action) {
+        char verb[8], place[PATH_MAX + 32];
+        int id, n;
+
+        n = sscanf(action, "%7s %d %4127s", verb, &id, place);
+        if (n == 2 && streq(verb, "exit")) {
+                standin_thread_exit(&monitor->threads, id);
+                return 0;
+        }
+        if (n != 3 || (!streq(verb, "start") && !streq(verb, "stop")))
+                return -EINVAL;
+        return run_probes(monitor, streq(verb, "start"), id, place);
+}
+
 char *standin_monitor_read(const StandinMonitor *monitor) {
         char *text = NULL;
         size_t size;
@@ -348,9 +396,11 @@ char *standin_monitor_read(const StandinMonitor *monitor) {
 }
 
 void standin_monitor_enable(StandinMonitor *monitor, bool enabled) {
-        if (monitor->enabled && !enabled)
+        if (monitor->enabled && !enabled) {
                 while (monitor->n_bindings > 0)
                         take_away(monitor, monitor->bindings);
+                monitor->threads.n = 0;
+        }
         monitor->enabled = enabled;
 }
 

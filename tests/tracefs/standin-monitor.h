@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "standin-thread.h"
+
 /* The tlob monitor as user space meets it: its bindings, and what it answers to lines. */
 
 typedef enum StandinDialect {
@@ -23,6 +25,8 @@ typedef struct StandinMonitor {
         StandinDialect dialect;
         StandinBinding *bindings;
         size_t n_bindings;
+        unsigned n_added; /* ever: their numbers */
+        StandinThreads threads;
         bool enabled;
         bool on;     /* rv/monitoring_on */
         int reactor; /* index in standin_reactors */
@@ -31,10 +35,18 @@ typedef struct StandinMonitor {
 extern const char *const standin_reactors[];
 
 /* 0, -EINVAL: no such dialect. */
-int standin_dialect_from_string(const char *s, StandinDialect *ret);
+int standin_monitor_init(StandinMonitor *monitor, const char *dialect);
 
-/* One write() to "monitor", by the task of that id. Returns 0 or the negative errno that it gives. */
+/*
+ * One write() to "monitor", by the task of that id. Returns 0 or the negative errno that it gives.
+ */
 int standin_monitor_write(StandinMonitor *monitor, const char *data, size_t size, pid_t writer);
+
+/*
+ * What a thread does: "start TID PATH:OFFSET", "stop TID PATH:OFFSET", "exit TID". 0, or what the
+ * monitor's probes return; -ENOENT: there is no probe at that place, -ENODEV: the monitor is off.
+ */
+int standin_monitor_act(StandinMonitor *monitor, const char *action);
 
 /* What "monitor" reads; the caller's. */
 char *standin_monitor_read(const StandinMonitor *monitor);

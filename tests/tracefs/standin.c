@@ -2,11 +2,14 @@
 
 /*
  * standin DIALECT REAL MOUNTPOINT: a file system that shows the tracing file system REAL, with a
- * directory rv of its own, as a kernel has it whose tlob monitor is of that dialect. DIALECT: v1 to v5,
- * named; none: no rv at all; other: rv without tlob; locked, readonly: v3, but "monitor" may not be written.
+ * directory rv of its own, as a kernel has it whose tlob monitor is of that dialect. DIALECT: v1 to
+ * v5, named; none: no rv at all; other: rv without tlob; locked, readonly: v3, but "monitor" may
+ * not be written.
  *
- * Everything but rv is a symbolic link to the real thing: instances, events and their buffers are the
- * kernel's own. TLOB_STANDIN_REMOVE_USEC: how long it takes to remove a binding. It runs in the foreground until it is unmounted, and says "ready" first.
+ * Everything but rv is a symbolic link to the real thing: instances, events and their buffers are
+ * the kernel's own. TLOB_STANDIN_REMOVE_USEC: how long it takes to remove a binding. A file
+ * "threads", which no kernel has, takes what threads do. It runs in the foreground until it is
+ * unmounted, and says "ready" first.
  */
 
 #define FUSE_USE_VERSION 31
@@ -17,7 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 #include "standin-monitor.h"
 
 static struct {
@@ -41,6 +44,7 @@ typedef enum FileKind {
         FILE_DESC,
         FILE_MONITOR,
         FILE_OF_TLOB_REACTORS,
+        FILE_THREADS,
 } FileKind;
 
 static const struct {
@@ -60,6 +64,7 @@ static const struct {
         { "/rv/monitors/tlob/enable", FILE_ENABLE, 0640 },
         { "/rv/monitors/tlob/monitor", FILE_MONITOR, 0644 },
         { "/rv/monitors/tlob/reactors", FILE_OF_TLOB_REACTORS, 0640 },
+        { "/threads", FILE_THREADS, 0600 },
 };
 
 /* The index in files[], or -1: it is not one of ours. */
@@ -72,6 +77,12 @@ static int find_file(const char *path) {
                 if (streq(files[i].path, path))
                         return (int) i;
         return -1;
+}
+
+static mode_t mode_of(int i) {
+        bool hidden = files[i].kind == FILE_MONITOR && self.monitor.dialect >= STANDIN_V4;
+
+        return hidden ? files[i].mode & ~(mode_t) S_IROTH : files[i].mode;
 }
 
 /* Where a name at the top leads to in the real one. */
@@ -91,7 +102,7 @@ static int do_getattr(const char *path, struct stat *st, struct fuse_file_info *
         if (streq(path, "/"))
                 st->st_mode = S_IFDIR | 0700;
         else if (i >= 0)
-                st->st_mode = files[i].mode | (files[i].kind == FILE_DIRECTORY ? S_IFDIR : S_IFREG);
+                st->st_mode = mode_of(i) | (files[i].kind == FILE_DIRECTORY ? S_IFDIR : S_IFREG);
         else {
                 r = real_path(path, real, sizeof(real));
                 if (r < 0)
@@ -168,6 +179,9 @@ static char *read_text(FileKind kind, size_t *ret_size) {
                 break;
         case FILE_MONITOR:
                 text = standin_monitor_read(&self.monitor);
+                break;
+        case FILE_THREADS:
+                text = strdup("");
                 break;
         default:
                 text = read_reactors(kind == FILE_OF_TLOB_REACTORS ? self.monitor.reactor : -1);
@@ -281,12 +295,14 @@ static int do_write(const char *path, const char *data, size_t size, off_t offse
         /* It waits there until no CPU is in the probes. */
         if (files[i].kind == FILE_MONITOR && size > 0 && data[0] == '-')
                 (void) usleep(self.remove_usec);
+        word = strndup(data, size);
+        if (!word)
+                return -ENOMEM;
         if (files[i].kind == FILE_MONITOR)
                 r = standin_monitor_write(&self.monitor, data, size, fuse_get_context()->pid);
+        else if (files[i].kind == FILE_THREADS)
+                r = standin_monitor_act(&self.monitor, word);
         else {
-                word = strndup(data, size);
-                if (!word)
-                        return -ENOMEM;
                 word[strcspn(word, " \n")] = '\0';
                 r = write_text(files[i].kind, word, opened->written);
                 opened->written = true;
@@ -318,9 +334,9 @@ static int configure(const char *dialect) {
                 self.has_tlob = false;
         else if (streq(dialect, "locked") || streq(dialect, "readonly")) {
                 self.write_error = streq(dialect, "locked") ? -EPERM : -EROFS;
-                self.monitor.dialect = STANDIN_V3;
+                return standin_monitor_init(&self.monitor, "v3");
         } else
-                return standin_dialect_from_string(dialect, &self.monitor.dialect);
+                return standin_monitor_init(&self.monitor, dialect);
         return 0;
 }
 

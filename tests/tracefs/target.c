@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * A program for bindings of the kernel back end: nothing of it is ever measured. With an argument it waits
- * until it is killed.
+ * A program for bindings of the kernel back end: nothing of it is ever measured. With an argument
+ * it waits until it is killed.
  */
 
 #include <unistd.h>

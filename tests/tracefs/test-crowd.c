@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* How many threads may run what the monitor measures: counted, and what follows when there are too many. */
+/*
+ * How many threads may run what the monitor measures: counted, and what follows when there are too
+ * many.
+ */
 
+#include <fcntl.h>
 #include <limits.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 
-#include "kernel-backend.h"
-#include "kernel-threads.h"
+#include "kernel/census.h"
+#include "kernel/context.h"
+#include "kernel/threads.h"
 #include "test.h"
 #include "tracefs.h"
 
@@ -14,9 +21,13 @@
 static const char *const marks[] = { "Start", "target_one", "Stop", "target_two" };
 
 static KernelFile file_of(const char *path) {
-        KernelFile file = kernel_file_from_path(path);
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        KernelFile file;
+        unsigned links;
 
-        assert_true(file.inode != 0);
+        assert_ok(elf_file_open(path, &elf, NULL));
+        assert_ok(kernel_file_stat(elf_file_fd(elf), "", &file, &links));
+        file.is_program = elf_file_is_program(elf);
         return file;
 }
 
@@ -43,12 +54,12 @@ static void test_count(void **state) {
         pid_t one, two;
 
         assert_true(files[0].is_program && files[1].is_program);
-        assert_ok(kernel_threads_count(files, 2, UINT_MAX, each, &total));
+        assert_ok(kernel_threads_count(files, 2, UINT_MAX, each, &total, NULL));
         assert_int_equal(each[0], 0);
         assert_int_equal(each[1], 1); /* this test */
         one = tracefs_start_program(tracefs_target());
         two = tracefs_start_program(tracefs_target());
-        assert_ok(kernel_threads_count(files, 2, UINT_MAX, each, &total));
+        assert_ok(kernel_threads_count(files, 2, UINT_MAX, each, &total, NULL));
         assert_int_equal(each[0], 2);
         assert_int_equal(each[1], 1);
         assert_int_equal(total, 3);
@@ -56,15 +67,15 @@ static void test_count(void **state) {
         /* They have the C library, too, or will have it in a moment, and count once. */
         files[2] = file_of("/lib/x86_64-linux-gnu/libc.so.6");
         assert_false(files[2].is_program);
-        assert_ok(kernel_threads_count(files, 3, UINT_MAX, each, &total));
+        assert_ok(kernel_threads_count(files, 3, UINT_MAX, each, &total, NULL));
         assert_true(each[2] >= 1);
         assert_in_range(total, each[2], each[2] + 2);
         tracefs_stop_program(one);
         tracefs_stop_program(two);
-        assert_ok(kernel_threads_count(files, 0, UINT_MAX, NULL, &total));
+        assert_ok(kernel_threads_count(files, 0, UINT_MAX, NULL, &total, NULL));
         assert_int_equal(total, 0);
         /* Enough is enough. */
-        assert_ok(kernel_threads_count(&files[2], 1, 0, NULL, &total));
+        assert_ok(kernel_threads_count(&files[2], 1, 0, NULL, &total, NULL));
         assert_true(total > 0);
 }
 
@@ -132,12 +143,60 @@ static void test_later(void **state) {
         tracefs_finish(&t);
 }
 
+/*
+ * A process whose list of mappings does not answer: a FIFO over it, which is opened when somebody
+ * writes.
+ */
+static void test_locked_memory(void **state) {
+        const KernelFile library = file_of("/lib/x86_64-linux-gnu/libc.so.6");
+        char fifo[32], maps[32], name[24];
+        unsigned total;
+        pid_t locked;
+        Tracefs t;
+        int fd, r;
+
+        tracefs_begin(&t, "v3");
+        locked = tracefs_start_program(tracefs_target());
+        (void) snprintf(maps, sizeof(maps), "/proc/%i/maps", locked);
+        (void) snprintf(name, sizeof(name), "process %i ", locked);
+        (void) snprintf(fifo, sizeof(fifo), "/tmp/tlob-crowd-%i", locked);
+        assert_ok(mkfifo(fifo, 0600));
+        assert_ok(mount(fifo, maps, NULL, MS_BIND, NULL));
+
+        /* At once, and while that lasts. */
+        for (int i = 0; i < 3; i++) {
+                _cleanup_free_ char *reason = NULL, *error = NULL;
+
+                assert_int_equal(kernel_census(&library, 1, UINT_MAX, NULL, &total, &reason),
+                                 -EOPNOTSUPP);
+                assert_non_null(strstr(reason, name));
+                assert_int_equal(add(&t, "libc.so.6", "qsort", "bsearch", &error), -EOPNOTSUPP);
+                assert_non_null(strstr(error, name));
+        }
+        assert_int_equal(tracefs_count_lines(), 1);
+
+        /* The count that waits has its answer, and later ones have theirs. */
+        fd = open(fifo, O_WRONLY | O_CLOEXEC);
+        assert_true(fd >= 0);
+        assert_ok(umount2(maps, MNT_DETACH));
+        assert_ok(close(fd));
+        do {
+                (void) usleep(1000);
+                r = kernel_census(&library, 1, UINT_MAX, NULL, &total, NULL);
+        } while (r == -EOPNOTSUPP);
+        assert_ok(r);
+        assert_true(total >= 2);
+
+        assert_ok(unlink(fifo));
+        tracefs_stop_program(locked);
+        tracefs_finish(&t);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_count),
-                cmocka_unit_test(test_before),
-                cmocka_unit_test(test_together),
-                cmocka_unit_test(test_later),
+                cmocka_unit_test(test_count),         cmocka_unit_test(test_before),
+                cmocka_unit_test(test_together),      cmocka_unit_test(test_later),
+                cmocka_unit_test(test_locked_memory),
         };
 
         cmocka_set_test_filter(getenv("TLOB_TEST_FILTER"));

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What is written to the monitor: bindings that come, change their budget and go, and those that it cannot
- * express. In the end it is as it was found.
+ * What is written to the monitor: bindings that come, change their budget and go, and those that it
+ * cannot express. In the end it is as it was found.
  */
 
 #include <fcntl.h>
 #include <inttypes.h>
 
-#include "kernel-tracing.h"
+#include "base/clock.h"
+#include "kernel/tracing.h"
 #include "test.h"
 #include "tracefs.h"
 
@@ -82,7 +83,9 @@ static void test_set_budget(void **state) {
                 text = tracefs_read(MONITOR);
                 assert_null(strstr(text, "threshold=5000"));
 
-                /* A window that was open then has the old threshold: its stop may have been missed. */
+                /*
+                 * A window that was open then has the old threshold: its stop may have been missed.
+                 */
                 raise_violation(getpid(), "running", BUDGET / unit, 9000000, 0, 0);
                 raise_violation(getpid(), "running", tracefs_threshold(1), 9000000, 0, 0);
                 tracefs_wait(&t);
@@ -133,12 +136,12 @@ static void test_slow_removal(void **state) {
         index = (uint32_t) tracefs_add_marks(&t, "5ms");
         tracefs_collect(&t);
 
-        begin = kernel_now_ns();
+        begin = now_ns();
         assert_ok(t.backend->ops->remove(t.backend, index, NULL, NULL));
         tracefs_collect(&t);
-        assert_true(kernel_now_ns() - begin < removal_ns / 2);
+        assert_true(now_ns() - begin < removal_ns / 2);
         tracefs_expect_lines(&t, 1);
-        assert_true(kernel_now_ns() - begin >= removal_ns);
+        assert_true(now_ns() - begin >= removal_ns);
 
         /* The same place again, while the old one is on its way out. */
         index = (uint32_t) tracefs_add_marks(&t, "5ms");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Which tlob monitor there is, in all its dialects, and whether it can be used: mounted here, elsewhere or
- * nowhere, locked, contradicting itself, or set to stop the machine.
+ * Which tlob monitor there is, in all its dialects, and whether it can be used: mounted here,
+ * elsewhere or nowhere, locked, contradicting itself, or set to stop the machine.
  */
 
-#include "kernel-tracing.h"
+#include "kernel/tracing.h"
 #include "test.h"
 #include "tracefs.h"
 
@@ -76,7 +76,7 @@ static void test_contradiction(void **state) {
         tracefs_start(&t, "v2");
         tracefs_change_dialect(&t, "v3");
         assert_int_equal(backend_kernel_ops.probe(&reason), -EOPNOTSUPP);
-        assert_non_null(strstr(reason, "off by a thousand"));
+        assert_non_null(strstr(reason, "off by a factor of 1000"));
         tracefs_finish(&t);
 }
 

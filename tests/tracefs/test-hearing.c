@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What the monitor says, through the real ring buffer: which of it is a violation, of which binding and
- * which unit, and what was lost.
+ * What the monitor says, through the real ring buffer: which of it is a violation, of which binding
+ * and which unit, and what was lost.
  */
 
 #include <fcntl.h>
@@ -24,6 +24,12 @@ static uint64_t now_ns(void) {
 
         (void) clock_gettime(CLOCK_MONOTONIC, &now);
         return (uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec;
+}
+
+static void pass(unsigned msec) {
+        struct timespec ts = { .tv_nsec = msec * 1000000L };
+
+        (void) nanosleep(&ts, NULL);
 }
 
 static void test_hearing(void **state) {
@@ -62,6 +68,33 @@ static void test_hearing(void **state) {
                 assert_true(statistics.max_ns == STATISTIC_UNKNOWN);
                 tracefs_finish(&t);
         }
+}
+
+/* What the daemon does to report a violation is none. */
+static void test_own_violations_are_dropped(void **state) {
+        uint64_t threshold;
+        pid_t child;
+        Tracefs t;
+
+        child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+                pause();
+                _exit(0);
+        }
+        tracefs_leave_out_self = true;
+        tracefs_begin(&t, "v3");
+        tracefs_leave_out_self = false;
+        (void) tracefs_add_marks(&t, "5ms");
+        threshold = tracefs_threshold(1);
+        raise_violation(getpid(), "sleeping", threshold, 1000000, 200000, 3900000);
+        raise_violation(child, "sleeping", threshold, 1000000, 200000, 3900000);
+        tracefs_wait(&t);
+        assert_int_equal(t.n_reports, 1);
+        assert_int_equal(t.reports[0].pid, child);
+        tracefs_finish(&t);
+        assert_int_equal(kill(child, SIGKILL), 0);
+        assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
 /* Two bindings of one budget have thresholds of their own, and each event names one of them. */
@@ -110,6 +143,57 @@ static void test_no_violation(void **state) {
         tracefs_assert_told(&t, "1 windows aborted");
         tracefs_assert_told(&t, "1 errors without a breakdown");
         tracefs_assert_told(&t, "1 violations whose times are below");
+        tracefs_finish(&t);
+}
+
+/* From v5 on, a stop that comes too late says so without a breakdown, and it is true. */
+static void test_stop(void **state) {
+        const uint64_t elapsed = 20740442;
+        pid_t program, gone;
+        uint32_t index;
+        Tracefs t;
+
+        tracefs_begin(&t, "v5");
+        index = (uint32_t) tracefs_add_marks(&t, "5ms");
+        program = tracefs_start_program(tracefs_target());
+        gone = tracefs_start_program(tracefs_target());
+        tracefs_stop_program(gone);
+        pass(50);
+        raise_error_env_after(program, "running", "stop", elapsed);
+        raise_error_env_after(program, "running", "stop", 12345); /* since the deadline */
+        raise_error_env_after(getpid(), "running", "stop", elapsed);
+        raise_error_env_after(gone, "running", "stop", elapsed);
+        raise_error_env_after(program, "waiting", "switch_in", elapsed);
+        raise_violation(program, "running", BUDGET, 6000000, 0, 0);
+        tracefs_wait(&t);
+
+        assert_int_equal(t.n_reports, 3);
+        for (size_t i = 0; i < 2; i++) {
+                assert_int_equal(t.reports[i].backend_index, index);
+                assert_int_equal(t.reports[i].tid, program);
+                assert_int_equal(t.reports[i].state, TLOB_RUNNING);
+                assert_true(t.reports[i].spent_ns[TLOB_SLEEPING] == STATISTIC_UNKNOWN);
+                assert_true(t.reports[i].elapsed_ns == (i == 0 ? elapsed : STATISTIC_UNKNOWN));
+        }
+        tracefs_assert_told(&t, "2 violations found by a stop");
+        tracefs_assert_told(&t,
+                            "1 violations that may be of several bindings"); /* also of this one */
+        tracefs_assert_told(&t, "1 errors without a breakdown");
+        tracefs_stop_program(program);
+        tracefs_finish(&t);
+}
+
+/* Before v5, such a stop may have come in time. */
+static void test_early_stop(void **state) {
+        Tracefs t;
+
+        tracefs_begin(&t, "v4");
+        tracefs_add_marks(&t, "5ms");
+        raise_error_env_after(getpid(), "running", "stop", 20740442);
+        raise_violation(getpid(), "running", BUDGET, 6000000, 0, 0);
+        tracefs_wait(&t);
+        assert_int_equal(t.n_reports, 1);
+        tracefs_assert_told(&t, "1 errors without a breakdown");
         tracefs_finish(&t);
 }
 
@@ -251,7 +335,7 @@ static void listen_elsewhere(Tracefs *t, pid_t id) {
         assert_int_equal(t->reports[0].pid, 0);
         assert_string_equal(t->reports[0].comm, "");
         assert_int_equal(tracefs_add(t, keys, 0, 0, &error), -EOPNOTSUPP);
-        assert_non_null(strstr(error, "does not see the machine's process ids"));
+        assert_non_null(strstr(error, "does not see the machine's process IDs"));
         t->backend = t->backend->ops->free(t->backend);
 }
 
@@ -322,8 +406,11 @@ static void test_flood(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_hearing),
+                cmocka_unit_test(test_own_violations_are_dropped),
                 cmocka_unit_test(test_which_binding),
                 cmocka_unit_test(test_no_violation),
+                cmocka_unit_test(test_stop),
+                cmocka_unit_test(test_early_stop),
                 cmocka_unit_test(test_labels),
                 cmocka_unit_test(test_confinement),
                 cmocka_unit_test(test_unknown_task),

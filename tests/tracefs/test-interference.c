@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What others do to the monitor, and what a daemon that dies leaves in it: noticed, repaired or told, and
- * counted.
+ * What others do to the monitor, and what a daemon that dies leaves in it: noticed, repaired or
+ * told, and counted.
  */
 
 #include <fcntl.h>
@@ -126,7 +126,7 @@ static void test_given_up(void **state) {
                 assert_true(tracefs_is_enabled());
         }
         assert_ok(tracefs_write(ENABLE, "0"));
-        tracefs_expect_notice(&t, "keep on taking", index);
+        tracefs_expect_notice(&t, "keep removing", index);
         assert_false(tracefs_is_enabled());
         assert_ok(t.backend->ops->remove(t.backend, index, NULL, NULL));
         /* Another back end is to take it. */
@@ -136,7 +136,7 @@ static void test_given_up(void **state) {
                                               "Stop", "target_two", "BudgetSec", "5ms", NULL },
                             0, 0, &error),
                 -EBUSY);
-        assert_non_null(strstr(error, "keep on taking"));
+        assert_non_null(strstr(error, "keep removing"));
 
         t.backend = t.backend->ops->free(t.backend);
         *strchr(poison, '\n') = '\0';
@@ -195,6 +195,75 @@ static void test_wanted_by_others(void **state) {
         tracefs_finish(&t);
 }
 
+/* Puts back the binding that was there before, which others have taken away. */
+static void put_back(char *before) {
+        *strchr(before, '\n') = '\0';
+        assert_ok(tracefs_write(MONITOR, before));
+}
+
+/* While no unit runs that is to be measured, the monitor is as others want it. */
+static void test_not_in_use(void **state) {
+        _cleanup_free_ char *poison = NULL, *error = NULL;
+        Tracefs t;
+        int index;
+
+        tracefs_begin(&t, "v3");
+        poison = tracefs_read(MONITOR);
+        index = tracefs_add(&t,
+                            (const char *[]){ "Executable", tracefs_target(), "Start", "target_one",
+                                              "Stop", "target_two", "BudgetSec", "5ms", "Unit",
+                                              "tlob-test.service", NULL },
+                            0, 0, &error);
+        assert_true(index >= 0);
+        tracefs_collect(&t);
+        assert_ok(tracefs_write(ENABLE, "0"));
+        tracefs_expect_notice(&t, "stays so until a unit runs", BACKEND_NO_INDEX);
+        assert_false(tracefs_is_enabled());
+        assert_ok(tracefs_write(ENABLE, "1"));
+        tracefs_wait(&t);
+        assert_ok(tracefs_write(ENABLE, "0"));
+        tracefs_wait(&t);
+        assert_int_equal(t.n_notices, 1);
+        assert_false(tracefs_is_enabled());
+
+        assert_ok(t.backend->ops->set_cgroup(t.backend, (uint32_t) index, 1, 1));
+        assert_true(tracefs_is_enabled());
+        assert_int_equal(tracefs_count_lines(), 1);
+        tracefs_expect_notice(&t, "they are in use", BACKEND_NO_INDEX);
+        t.backend = t.backend->ops->free(t.backend);
+        assert_false(tracefs_is_enabled());
+        put_back(poison);
+        tracefs_finish(&t);
+}
+
+/* In the end it is as they wanted it last: also when that was never seen before the end. */
+static void test_wished_last(void **state) {
+        _cleanup_free_ char *poison = NULL;
+        Tracefs t;
+
+        tracefs_start(&t, "v3");
+        poison = tracefs_read(MONITOR);
+        assert_ok(tracefs_write(ENABLE, "1"));
+        tracefs_make_backend(&t);
+        tracefs_add_marks(&t, "5ms");
+        tracefs_collect(&t);
+        assert_ok(tracefs_write(ENABLE, "0"));
+        tracefs_expect_notice(&t, "switched off", BACKEND_NO_INDEX);
+        assert_true(tracefs_is_enabled());
+        t.backend = t.backend->ops->free(t.backend);
+        assert_false(tracefs_is_enabled());
+
+        tracefs_make_backend(&t);
+        tracefs_add_marks(&t, "5ms");
+        tracefs_collect(&t);
+        assert_ok(tracefs_write(ENABLE, "1"));
+        t.backend = t.backend->ops->free(t.backend);
+        assert_true(tracefs_is_enabled());
+        assert_ok(tracefs_write(ENABLE, "0"));
+        put_back(poison);
+        tracefs_finish(&t);
+}
+
 static void copy_file(const char *from, const char *to) {
         _cleanup_close_ int in = open(from, O_RDONLY | O_CLOEXEC);
         _cleanup_close_ int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
@@ -235,7 +304,10 @@ static void test_replaced_file(void **state) {
         assert_ok(unlink(path));
 }
 
-/* A daemon that dies: what it set is found, used on or removed, and what it did not read is reported. */
+/*
+ * A daemon that dies: what it set is found, used on or removed, and what it did not read is
+ * reported.
+ */
 static void test_crash(void **state) {
         static const char *const other[] = { "Start", "target_two", "Stop", "target_one" };
         _cleanup_free_ char *error = NULL;
@@ -270,7 +342,7 @@ static void test_crash(void **state) {
         assert_int_equal(t.n_reports, 1);
         assert_int_equal(t.reports[0].backend_index, index);
         tracefs_expect_notice(&t, "trace instance", BACKEND_NO_INDEX);
-        tracefs_expect_notice(&t, "1 bindings are removed", BACKEND_NO_INDEX);
+        tracefs_expect_notice(&t, "Removing 1 bindings", BACKEND_NO_INDEX);
         tracefs_expect_lines(&t, 2);
         assert_int_equal(tracefs_threshold(1), BUDGET);
         tracefs_finish(&t);
@@ -285,6 +357,8 @@ int main(void) {
                 cmocka_unit_test(test_panic),
                 cmocka_unit_test(test_switched_off),
                 cmocka_unit_test(test_wanted_by_others),
+                cmocka_unit_test(test_not_in_use),
+                cmocka_unit_test(test_wished_last),
                 cmocka_unit_test(test_replaced_file),
                 cmocka_unit_test(test_crash),
         };

@@ -7,20 +7,22 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "backend.h"
+#include "backend/backend.h"
+#include "file/files.h"
 #include "raise.h"
 
 /*
- * For tests of the kernel back end against the stand-in: a tracing file system in a mount namespace of
- * this process, with a monitor of some dialect, whose events this process raises.
+ * For tests of the kernel back end against the stand-in: a tracing file system in a mount namespace
+ * of this process, with a monitor of some dialect, whose events this process raises.
  */
 
 typedef struct Tracefs {
         pid_t standin;
         char *before; /* what must be the same in the end */
         Backend *backend;
+        Files *files;
         Report *reports;
-        size_t n_reports;
+        size_t n_reports, n_allocated;
         BackendNotice *notices;
         size_t n_notices;
 } Tracefs;
@@ -48,7 +50,10 @@ void tracefs_finish(Tracefs *tracefs);
 /* The back end, made. */
 void tracefs_make_backend(Tracefs *tracefs);
 
-/* Adds a binding; keys: alternating keys and values, NULL at the end. Returns its index, or a negative errno. */
+/*
+ * Adds a binding; keys: alternating keys and values, NULL at the end. Returns its index, or a
+ * negative errno.
+ */
 int tracefs_add(Tracefs *tracefs, const char *const *keys, uint64_t cgroup_id, unsigned level,
                 char **ret_error);
 
@@ -59,6 +64,18 @@ int tracefs_write(const char *file, const char *text);
 /* The threshold of the i-th line of the monitor. */
 uint64_t tracefs_threshold(size_t i);
 
+/*
+ * What a thread does at a place of the i-th line of the monitor: "start" or "stop". 0, or a
+ * negative errno that tells why the monitor does not take it.
+ */
+int tracefs_act(const char *verb, pid_t id, size_t i);
+
+/*
+ * A window of the i-th line that runs over its budget; it is heard of if the monitor takes its
+ * start.
+ */
+void tracefs_overrun(pid_t id, size_t i);
+
 /* Reads what is there: reports and notices. */
 void tracefs_collect(Tracefs *tracefs);
 
@@ -66,6 +83,9 @@ void tracefs_collect(Tracefs *tracefs);
 void tracefs_wait(Tracefs *tracefs);
 
 void tracefs_forget(Tracefs *tracefs);
+
+/* Back ends that are made from now on leave out this process. */
+extern bool tracefs_leave_out_self;
 
 /* What a test has in common with others: a back end, and a binding of two places in the target. */
 void tracefs_begin(Tracefs *tracefs, const char *dialect);
@@ -78,8 +98,9 @@ const char *tracefs_target(void);
 pid_t tracefs_start_program(const char *path);
 void tracefs_stop_program(pid_t child);
 
-/* A copy of the target; path is a template as of mkstemp(). */
+/* A copy of the target, or of a library, that nobody runs; path is a template as of mkstemp(). */
 void tracefs_copy_target(char *path);
+void tracefs_copy_library(char *path);
 
 size_t tracefs_count_lines(void);
 

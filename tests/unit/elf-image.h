@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "machine.h"
+#include "elf/machine.h"
 
 enum {
         SECTION_NULL,

@@ -2,9 +2,12 @@
 #ifndef KERNEL_FORMATS_H
 #define KERNEL_FORMATS_H
 
-#include "kernel-event.h"
+#include "kernel/event.h"
 
-/* The "format" files of the kernel on which tlob-v3.page was read, and the parts that they are made of. */
+/*
+ * The "format" files of the kernel on which tlob-v3.page was read, and the parts that they are made
+ * of.
+ */
 
 #define FORMAT_COMMON                                                                              \
         "format:\n"                                                                                \
@@ -34,7 +37,9 @@
                                 FORMAT_TEXT(state, 12) FORMAT_TEXT(event, 16) FORMAT_PRINT,        \
         }
 
-/* What a version says that has no breakdown, with the event of changes as that kernel lays it out. */
+/*
+ * What a version says that has no breakdown, with the event of changes as that kernel lays it out.
+ */
 #define FORMAT_CHANGE                                                                              \
         "name: event_tlob\nID: 468\n" FORMAT_COMMON                                                \
         FORMAT_INT(id, 8) FORMAT_TEXT(state, 12) FORMAT_TEXT(event, 16) FORMAT_TEXT(               \

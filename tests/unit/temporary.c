@@ -7,7 +7,7 @@
 #include <ftw.h>
 #include <sys/stat.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 
 static void must(int ok) {
         if (!ok)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* binding-table.h: order, uniqueness, and who owns what. */
+/* binding/table.h: order, uniqueness, and who owns what. */
 
-#include "binding-table.h"
+#include "binding/table.h"
 
 #include "test.h"
 

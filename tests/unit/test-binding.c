@@ -5,10 +5,12 @@
  * in libc.
  */
 
-#include "binding.h"
+#include "binding/binding.h"
 
 #include <syslog.h>
 
+#include "binding/keys.h"
+#include "binding/resolve.h"
 #include "test.h"
 
 static Binding *make(const char *name) {
@@ -141,6 +143,12 @@ static void test_bad_values(void **state) {
         } cases[] = {
                 { "Executable", "bin/x", -EINVAL, "Executable=bin/x is neither" },
                 { "Executable", "./x", -EINVAL, "neither an absolute path" },
+                { "Executable", "/proc/self/exe", -EINVAL, "tlobd included" },
+                { "Executable", "/proc/thread-self/exe", -EINVAL, "write the path" },
+                { "Executable", "//proc/.///self/./root/bin/x", -EINVAL, "in each process" },
+                { "Executable", "/proc/self", -EINVAL, "in each process" },
+                { "Executable", "/dev/fd/3", -EINVAL, "in each process" },
+                { "Executable", "/dev/stdin", -EINVAL, "in each process" },
                 { "Executable", "/bin/\xff", -EINVAL, "/bin/\\xff" },
                 { "Executable", "/bin/x\n", -EINVAL, "\\x0a" },
                 { "Executable", " /bin/x", -EINVAL, "neither" },
@@ -150,6 +158,8 @@ static void test_bad_values(void **state) {
                 { "Function", "return", -EINVAL, "Function=return" },
                 { "Start", "a b", -EINVAL, "Start=a b" },
                 { "Stop", "\x01", -EINVAL, "\\x01" },
+                { "BudgetSec", "1ms1", -EINVAL,
+                  "BudgetSec=1ms1 is not a time: a number after a unit needs a unit" },
                 { "BudgetSec", "0", -ERANGE, "BudgetSec=0 is not a possible budget" },
                 { "BudgetSec", "999ns", -ERANGE, "from 1us" },
                 { "BudgetSec", "3601s", -ERANGE, "1h" },
@@ -186,6 +196,20 @@ static void test_bad_values(void **state) {
         }
 }
 
+/* Those of one process are good, and so is what only looks like the others. */
+static void test_paths_of_a_process(void **state) {
+        static const char *const good[] = {
+                "/proc/1/exe",        "/proc/selfish", "/processes/self/x",
+                "/srv/proc/self/exe", "/dev/shm/x",    "/",
+        };
+        _cleanup_(binding_freep) Binding *binding = make("x");
+
+        for (size_t i = 0; i < ELEMENTSOF(good); i++) {
+                assert_ok(binding_set_key(binding, "Executable", good[i], NULL));
+                assert_get(binding, "Executable", good[i]);
+        }
+}
+
 static void assert_check(const Binding *binding, const char *words) {
         _cleanup_free_ char *error = NULL;
 
@@ -219,72 +243,73 @@ static void test_check(void **state) {
 
 static void assert_not_resolved(Binding *binding, int error, const char *words) {
         _cleanup_free_ char *sentence = NULL;
-        ElfFile *elf = NULL;
+        BindingFile *file = NULL;
 
-        assert_int_equal(binding_resolve(binding, &elf, &sentence), error);
+        assert_int_equal(binding_resolve(binding, &file, &sentence), error);
         assert_non_null(strstr(sentence, words));
-        assert_null(elf);
+        assert_null(file);
 }
 
 static void test_resolve(void **state) {
         _cleanup_(binding_freep) Binding *binding = make("x");
-        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        _cleanup_(binding_file_freep) BindingFile *file = NULL;
         char place[64];
         uint64_t offset;
 
         set(binding, "Executable", "libc.so.6");
         set(binding, "Function", "fsync");
         set(binding, "BudgetSec", "5ms");
-        assert_ok(binding_resolve(binding, &elf, NULL));
-        elf = elf_file_free(elf);
-        assert_int_equal(binding->path[0], '/');
-        assert_string_equal(binding->start_site.function, "fsync");
-        offset = binding->start_site.offset;
+        assert_ok(binding_resolve(binding, &file, NULL));
+        file = binding_file_free(file);
+        assert_int_equal(binding->resolved.path[0], '/');
+        assert_string_equal(binding->resolved.sites.start.function, "fsync");
+        offset = binding->resolved.sites.start.offset;
 
         /* Twice the same place, in two ways of writing it. */
         (void) snprintf(place, sizeof(place), "0x%llx", (unsigned long long) offset);
         set(binding, "Stop", place);
         assert_not_resolved(binding, -EINVAL, "the same place");
-        assert_int_equal(binding->start_site.offset, offset);
+        assert_int_equal(binding->resolved.sites.start.offset, offset);
         set(binding, "Stop", "close");
-        assert_ok(binding_resolve(binding, &elf, NULL));
-        assert_int_not_equal(binding->stop_site.offset, binding->start_site.offset);
+        assert_ok(binding_resolve(binding, &file, NULL));
+        assert_int_not_equal(binding->resolved.sites.stop.offset,
+                             binding->resolved.sites.start.offset);
 
         set(binding, "Stop", "no_such_function");
         assert_not_resolved(binding, -ESRCH, "no_such_function");
         set(binding, "Executable", "libnothing.so.0");
-        assert_not_resolved(binding, -ENOENT, "No library 'libnothing.so.0'");
+        assert_not_resolved(binding, -ENOENT, "have no library 'libnothing.so.0'");
         set(binding, "Executable", "/nonexistent/x");
         assert_not_resolved(binding, -ENOENT, "/nonexistent/x");
         set(binding, "Executable", "");
         assert_not_resolved(binding, -EINVAL, "Executable= is missing");
-        assert_non_null(binding->path);
+        assert_non_null(binding->resolved.path);
 }
 
 static void test_errors(void **state) {
         _cleanup_(binding_freep) Binding *binding = make("x");
 
-        assert_null(binding->error);
+        assert_null(binding->source.error);
         assert_ok(binding_add_error(binding, "Start", "a:1: one"));
         assert_ok(binding_add_error(binding, "Stop", "a:2: two"));
-        assert_string_equal(binding->error, "a:1: one");
+        assert_string_equal(binding->source.error, "a:1: one");
         assert_ok(binding_add_error(binding, "Start", "a:3: three"));
-        assert_string_equal(binding->error, "a:2: two");
+        assert_string_equal(binding->source.error, "a:2: two");
         binding_clear_error(binding, "Stop");
         binding_clear_error(binding, "Stop");
-        assert_string_equal(binding->error, "a:3: three");
+        assert_string_equal(binding->source.error, "a:3: three");
         binding_clear_error(binding, "Start");
-        assert_null(binding->error);
+        assert_null(binding->source.error);
 }
 
 static void test_state(void **state) {
         _cleanup_(binding_freep) Binding *binding = make("x"), *other = make("x");
 
         assert_ok(binding_set_state(binding, BINDING_FAILED, "because"));
-        assert_string_equal(binding_state_to_string(binding->state), "failed");
-        assert_string_equal(binding->state_reason, "because");
+        assert_string_equal(binding_state_to_string(binding->measurement.state), "failed");
+        assert_string_equal(binding->measurement.reason, "because");
         assert_ok(binding_set_state(binding, BINDING_ACTIVE, NULL));
-        assert_null(binding->state_reason);
+        assert_null(binding->measurement.reason);
 
         set(binding, "Function", "fsync");
         assert_false(binding_same_probes(binding, other));
@@ -297,13 +322,76 @@ static void test_state(void **state) {
         assert_false(binding_same_probes(binding, other));
 }
 
+/*
+ * Whatever is in it, and whatever will be: each byte of what became of a binding goes to the one
+ * that takes its place, and none of how that is configured is touched.
+ */
+static void test_nothing_stays_behind(void **state) {
+        const size_t first = offsetof(Binding, resolved), n = sizeof(Binding) - first;
+        _Alignas(Binding) unsigned char from[sizeof(Binding)], to[sizeof(Binding)];
+        unsigned char was[2][sizeof(Binding)];
+
+        for (size_t i = 0; i < sizeof(Binding); i++) {
+                was[0][i] = from[i] = (unsigned char) (1 + i % 127);
+                was[1][i] = to[i] = (unsigned char) (128 + i % 127);
+        }
+        binding_adopt((Binding *) to, (Binding *) from);
+        assert_memory_equal(to + first, was[0] + first, n);
+        assert_memory_equal(from + first, was[1] + first, n);
+        assert_memory_equal(to, was[1], first);
+        assert_memory_equal(from, was[0], first);
+}
+
+static void test_handed_over(void **state) {
+        _cleanup_(binding_freep) Binding *old = make("x"), *new = make("x");
+        Histogram lengths = { .counts[3] = 7 };
+
+        set(old, "Function", "fsync");
+        set(new, "Function", "fsync");
+        set(new, "BudgetSec", "7ms");
+        old->resolved.path = strdup("/usr/lib/libc.so.6");
+        old->resolved.sites.start.offset = 0x1234;
+        old->cgroup.path = strdup("/x.service");
+        old->cgroup.id = 42;
+        old->watch.descriptor = 5;
+        old->look.remark = strdup("Nobody has it");
+        old->measurement.index = 3;
+        old->limit.suppressed = 9;
+        assert_ok(binding_set_state(old, BINDING_ACTIVE, "because"));
+        assert_ok(binding_keep_lengths(old, &lengths));
+        new->cgroup.path = strdup("what it had before goes with the old one");
+
+        binding_adopt(new, old);
+        assert_string_equal(new->resolved.path, "/usr/lib/libc.so.6");
+        assert_int_equal(new->resolved.sites.start.offset, 0x1234);
+        assert_string_equal(new->cgroup.path, "/x.service");
+        assert_int_equal(new->cgroup.id, 42);
+        assert_int_equal(new->watch.descriptor, 5);
+        assert_string_equal(new->look.remark, "Nobody has it");
+        assert_int_equal(new->measurement.state, BINDING_ACTIVE);
+        assert_string_equal(new->measurement.reason, "because");
+        assert_int_equal(new->measurement.index, 3);
+        assert_int_equal(new->measurement.past_lengths->counts[3], 7);
+        assert_int_equal(new->limit.suppressed, 9);
+        assert_int_equal(binding_budget_ns(new), 7000000);
+        assert_null(old->resolved.path);
+        assert_null(old->measurement.past_lengths);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_names),      cmocka_unit_test(test_defaults),
-                cmocka_unit_test(test_keys),       cmocka_unit_test(test_function),
-                cmocka_unit_test(test_bad_values), cmocka_unit_test(test_check),
-                cmocka_unit_test(test_resolve),    cmocka_unit_test(test_errors),
+                cmocka_unit_test(test_names),
+                cmocka_unit_test(test_defaults),
+                cmocka_unit_test(test_keys),
+                cmocka_unit_test(test_function),
+                cmocka_unit_test(test_bad_values),
+                cmocka_unit_test(test_paths_of_a_process),
+                cmocka_unit_test(test_check),
+                cmocka_unit_test(test_resolve),
+                cmocka_unit_test(test_errors),
                 cmocka_unit_test(test_state),
+                cmocka_unit_test(test_nothing_stays_behind),
+                cmocka_unit_test(test_handed_over),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

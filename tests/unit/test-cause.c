@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "cause.h"
+#include "report/cause.h"
 #include "test.h"
 
 #define FRAMES(stack_, ...)                                                                        \
@@ -11,8 +11,8 @@
                         (void) snprintf((stack_)->frames[i_], TLOB_SYMBOL_LEN, "%s", frames_[i_]); \
         } while (0)
 
-static struct tlob_peer peer(uint64_t time_ns, uint32_t tid, const char *comm) {
-        struct tlob_peer p = { .time_ns = time_ns, .tid = tid };
+static Peer peer(uint32_t tid, const char *comm) {
+        Peer p = { .is_known = true, .tid = tid };
 
         memcpy(p.comm, comm, strlen(comm));
         return p;
@@ -50,6 +50,11 @@ static void test_a_stack_of_nothing_else(void **state) {
         assert_null(cause.blocked_in);
 
         cause_done(&cause);
+        FRAMES(&stack, "__schedule", "schedule", "rt_mutex_schedule", "__rt_mutex_slowlock");
+        assert_int_equal(cause_make(&stack, &(Peers){}, &cause), 0);
+        assert_string_equal(cause.blocked_in, "__rt_mutex_slowlock");
+
+        cause_done(&cause);
         FRAMES(&stack, "scheduler_of_my_own");
         assert_int_equal(cause_make(&stack, &(Peers){}, &cause), 0);
         assert_string_equal(cause.blocked_in, "scheduler_of_my_own");
@@ -58,9 +63,8 @@ static void test_a_stack_of_nothing_else(void **state) {
 static void test_peers(void **state) {
         _cleanup_(cause_done) Cause cause = {};
         Peers peers = {
-                .woken_by = peer(30, 812, "redis-server"),
-                .preempted_by = peer(10, 4, "stress\n"),
-                .ran_before = peer(20, 4, "stress\n"),
+                .woken_by = peer(812, "redis-server"),
+                .preempted_by = peer(4, "stress\n"),
         };
 
         assert_int_equal(cause_make(NULL, &peers, &cause), 0);
@@ -68,28 +72,29 @@ static void test_peers(void **state) {
         assert_string_equal(cause.preempted_by, "stress\\x0a[4]");
 
         cause_done(&cause);
-        peers.woken_by.interrupt = 1;
-        peers.ran_before = peer(20, 19, "kworker/0:1");
+        peers.woken_by.is_interrupt = true;
+        peers.preempted_by.pid = 3;
         assert_int_equal(cause_make(NULL, &peers, &cause), 0);
         assert_string_equal(cause.woken_by, "interrupt");
-        assert_string_equal(cause.preempted_by, "stress\\x0a[4], kworker/0:1[19]");
+        assert_string_equal(cause.preempted_by, "stress\\x0a[3/4]");
+}
 
-        /* It had the CPU before the task was preempted. */
-        cause_done(&cause);
-        peers.ran_before.time_ns = 5;
-        assert_int_equal(cause_make(NULL, &peers, &cause), 0);
-        assert_string_equal(cause.preempted_by, "stress\\x0a[4]");
+/* Which number is what: a process, or a thread of one. */
+static void test_names_of_tasks(void **state) {
+        char buf[TASK_NAME_MAX];
 
-        /* Woken, and kept waiting. */
-        cause_done(&cause);
-        peers.preempted_by.time_ns = 0;
-        assert_int_equal(cause_make(NULL, &peers, &cause), 0);
-        assert_string_equal(cause.preempted_by, "kworker/0:1[19]");
+        assert_string_equal(task_name_format("nginx", 4711, 4711, buf), "nginx[4711]");
+        assert_string_equal(task_name_format("bio_aof", 812, 815, buf), "bio_aof[812/815]");
+        assert_string_equal(task_name_format("nginx", 0, 4711, buf), "nginx[4711]");
+        assert_string_equal(task_name_format("nginx", 4711, 0, buf), "nginx[4711]");
+        assert_string_equal(task_name_format("nginx", 0, 0, buf), "nginx");
+        assert_string_equal(task_name_format("sixteen bytes ..", UINT32_MAX, UINT32_MAX - 1, buf),
+                            "sixteen bytes ..[4294967295/4294967294]");
 }
 
 static void test_copies(void **state) {
         _cleanup_(cause_done) Cause cause = {}, copy = {};
-        Peers peers = { .woken_by = peer(1, 0, "all sixteen byte") };
+        Peers peers = { .woken_by = peer(0, "all sixteen byte") };
         Stack stack = {};
 
         FRAMES(&stack, "pipe_read", "vfs_read");
@@ -108,6 +113,7 @@ int main(void) {
                 cmocka_unit_test(test_the_scheduler_is_not_the_cause),
                 cmocka_unit_test(test_a_stack_of_nothing_else),
                 cmocka_unit_test(test_peers),
+                cmocka_unit_test(test_names_of_tasks),
                 cmocka_unit_test(test_copies),
         };
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * From paths of cgroups to units, and from names to units: what needs neither a mounted hierarchy nor
+ * From paths of cgroups to units, and back: what needs neither a mounted hierarchy nor
  * systemd. The rest is in the system suite.
  */
 
-#include "binding.h"
 #include "cgroup.h"
 #include "test.h"
 
@@ -45,13 +44,6 @@ static void test_units_of_paths(void **state) {
         }
 }
 
-static void test_templates(void **state) {
-        assert_true(unit_name_is_template("foo@.service"));
-        assert_false(unit_name_is_template("foo@bar.service"));
-        assert_false(unit_name_is_template("foo.service"));
-        assert_false(unit_name_is_template("foo@.bar.service"));
-}
-
 static void test_path_of_unit(void **state) {
         static const struct {
                 const char *slice, *unit, *path;
@@ -82,7 +74,6 @@ static void test_path_of_unit(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_units_of_paths),
-                cmocka_unit_test(test_templates),
                 cmocka_unit_test(test_path_of_unit),
         };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * config-file.h: how one file is taken apart, written down as one line for each call of a handler;
+ * config/file.h: how one file is taken apart, written down as one line for each call of a handler;
  * and which files of several directories are read in which order.
  */
 
-#include "config-file.h"
+#include "config/file.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -89,7 +89,7 @@ static void test_problems(void **state) {
                     "1[A]\n2!:This line is not Key=value\n3!:This line is not Key=value\n"
                     "4!:This line is not Key=value\n5 =1\n");
         assert_text("[A]\nx = 1 ; one\n",
-                    "1[A]\n2!x:This line has a comment behind its value: comments need a line of "
+                    "1[A]\n2!x:This line has a comment after its value: comments need a line of "
                     "their own\n");
         assert_text("[A]\nx=1\0\ny\0=1\nz=1\n",
                     "1[A]\n2!x:This line has a NUL byte\n3!:This line has a NUL byte\n4 z=1\n");
@@ -119,8 +119,8 @@ static void test_long_lines(void **state) {
 
         strcat(text, "v\ny=1\n");
         assert_parsed(text, strlen(text),
-                      "1[A]\n2!x:This line is too long to be read: give a long path through a "
-                      "link, a long symbol by its offset\n3 y=1\n");
+                      "1[A]\n2!x:This line is too long: shorten a long path with a symbolic "
+                      "link, replace a long symbol by its offset\n3 y=1\n");
 }
 
 static void test_long_sections(void **state) {

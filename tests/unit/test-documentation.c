@@ -9,8 +9,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "config-file.h"
-#include "config.h"
+#include "binding/keys.h"
+#include "config/config.h"
+#include "config/file.h"
 #include "test.h"
 
 static char *load(const char *path) {
@@ -74,6 +75,7 @@ static void assert_same_settings(const Config *a, const Config *b) {
         assert_int_equal(a->backend, b->backend);
         assert_int_equal(a->rate_limit_interval_ns, b->rate_limit_interval_ns);
         assert_int_equal(a->rate_limit_burst, b->rate_limit_burst);
+        assert_int_equal(a->overall_rate_limit_burst, b->overall_rate_limit_burst);
         assert_int_equal(a->bindings_max, b->bindings_max);
         assert_int_equal(a->spare_instances, b->spare_instances);
         assert_int_equal(a->tasks_max, b->tasks_max);
@@ -103,11 +105,44 @@ static void test_installed_file(void **state) {
         assert_same_settings(config, defaults);
 }
 
+/*
+ * What README.md shows first works as it stands, and is what the system suite tries on a real
+ * Redis.
+ */
+static void test_first_example(void **state) {
+        static const char fence[] = "```ini\n";
+        _cleanup_free_ char *readme = load(SOURCE_DIR "/README.md");
+        _cleanup_free_ char *tried = load(SOURCE_DIR "/tests/system/scenarios/services.sh");
+        _cleanup_(config_freep) Config *config = NULL;
+        const char *unit = "redis-server.service", *begin, *end;
+        char directory[64];
+
+        begin = strstr(readme, fence);
+        assert_non_null(begin);
+        begin += strlen(fence);
+        end = strstr(begin, "```");
+        (void) snprintf(directory, sizeof(directory), "# /etc/systemd/system/%s.d/", unit);
+        assert_memory_equal(begin, directory, strlen(directory));
+        assert_ok(config_new(&config));
+        assert_ok(config_parse_unit(config, unit, "README.md", begin, (size_t) (end - begin)));
+        assert_int_equal(config->n_messages, 0);
+        assert_int_equal(config->bindings.n, 2);
+        for (size_t i = 0; i < config->bindings.n; i++) {
+                const Binding *binding = config->bindings.items[i];
+                char words[128];
+
+                assert_null(binding->source.error);
+                (void) snprintf(words, sizeof(words), "'Function=%s'", binding->start);
+                assert_non_null(strstr(tried, words));
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_man_pages),
                 cmocka_unit_test(test_journal_fields),
                 cmocka_unit_test(test_installed_file),
+                cmocka_unit_test(test_first_example),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

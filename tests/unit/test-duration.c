@@ -5,11 +5,11 @@
  * always parses back to the same number of nanoseconds.
  */
 
-#include "duration.h"
+#include "base/duration.h"
 
 #include <errno.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 #include "test.h"
 
 static void test_parse(void **state) {
@@ -33,6 +33,10 @@ static void test_parse(void **state) {
                 { "1.0000000000000000000000000009s", NSEC_PER_SEC },
                 { "1min 30s", 90 * NSEC_PER_SEC },
                 { "1min30s", 90 * NSEC_PER_SEC },
+                { "1min 30", 90 * NSEC_PER_SEC },
+                { "1 500ms", 1500 * NSEC_PER_MSEC },
+                { "5 ", 5 * NSEC_PER_SEC },
+                { "1min30 s", 90 * NSEC_PER_SEC },
                 { "30s 1m", 90 * NSEC_PER_SEC },
                 { "2hours 1 hr 1h 1 minute", 4 * NSEC_PER_HOUR + NSEC_PER_MINUTE },
                 { "18446744073709551614ns", UINT64_MAX - 1 },
@@ -70,6 +74,11 @@ static void test_parse_refuses(void **state) {
                 { "infinity 1s", -EINVAL },
                 { "infinityx", -EINVAL },
                 { "5m\x80s", -EINVAL },
+                { "1ms1", -EBADMSG },
+                { "1h30", -EBADMSG },
+                { "1min 1ms.5", -EBADMSG },
+                { "1 ms1 ", -EBADMSG },
+                { "1ms1 1ms", -EBADMSG },
                 { "18446744073709551615ns", -ERANGE },
                 { "18446744073709551616ns", -ERANGE },
                 { "99999999999999999999", -ERANGE },

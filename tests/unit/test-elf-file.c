@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * elf-file.h, on an ELF file made by hand (elf-image.h) where every offset is known, and on the C
+ * elf/file.h, on an ELF file made by hand (elf-image.h) where every offset is known, and on the C
  * library that this program runs with. Files are opened through /proc/self/fd.
  */
 
-#include "elf-file.h"
+#include "elf/internal.h"
 
 #include <fcntl.h>
 #include <stddef.h>
@@ -13,7 +13,8 @@
 #include <sys/stat.h>
 
 #include "elf-image.h"
-#include "library.h"
+#include "elf/library.h"
+#include "temporary.h"
 #include "test.h"
 
 #define FUNCTION ELF64_ST_INFO(STB_GLOBAL, STT_FUNC)
@@ -124,7 +125,7 @@ static void test_resolve_refuses(void **state) {
                 { "0xffffffffffffffff", -ERANGE, "outside" },
                 { "0x10", -ERANGE, "executable segments" },
                 { "plan", -ESRCH, "near names: plain" },
-                { "qqqqqqqqqqqqqq", -ESRCH, "nor one with a similar name" },
+                { "qqqqqqqqqqqqqq", -ESRCH, "nor one with a similar name among its 8 functions" },
                 { "odd\n", -ESRCH, "odd\\x0a" },
                 { "imported", -ESRCH, "only calls it" },
                 { "table", -ESRCH, "data" },
@@ -144,53 +145,61 @@ static void test_resolve_refuses(void **state) {
                 assert_no_site(elf, cases[i].site, cases[i].error, cases[i].words);
 }
 
-static void test_read_function(void **state) {
+static void test_extents(void **state) {
         static const struct {
-                const char *site;
-                size_t size;
-                uint64_t in_text; /* where the function begins */
-        } functions[] = {
-                { "with_endbr", 0x20, 0 },
-                { "plain+4", 0x10, 0x20 },
-                { "versioned", 0x10, 0x40 },
-        };
+                uint64_t place, begin, size; /* in the text */
+        } functions[] = { { 4, 0, 0x20 }, { 0x24, 0x20, 0x10 }, { 0x40, 0x40, 0x10 } };
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         ElfImage image;
 
         image_with_functions(&image);
         elf = open_image(&image);
         for (size_t i = 0; i < ELEMENTSOF(functions); i++) {
-                _cleanup_free_ char *error = NULL;
                 _cleanup_free_ uint8_t *code = NULL;
-                uint64_t offset;
-                ElfSite site;
-                size_t size;
+                uint64_t start, size;
 
-                assert_ok(elf_file_resolve(elf, functions[i].site, &site, &error));
-                assert_ok(elf_file_read_function(elf, site.offset, &code, &size, &offset));
+                assert_true(
+                        elf_file_extent_at(elf, IMAGE_ADDRESS + functions[i].place, &start, &size));
+                assert_int_equal(start, IMAGE_ADDRESS + functions[i].begin);
                 assert_int_equal(size, functions[i].size);
-                assert_int_equal(offset, TEXT + functions[i].in_text);
-                assert_memory_equal(code, image.text + functions[i].in_text, size);
-                elf_site_done(&site);
+                assert_ok(elf_file_read_code(elf, start, size, &code));
+                assert_memory_equal(code, image.text + functions[i].begin, size);
         }
 }
 
-static void test_read_no_function(void **state) {
+static void test_no_extent(void **state) {
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         _cleanup_free_ uint8_t *code = NULL;
-        uint64_t offset;
+        uint64_t start, size;
         ElfImage image;
-        size_t size;
 
         image_with_functions(&image);
         elf = open_image(&image);
-        /* Between two functions; in data; outside the file. */
-        assert_int_equal(elf_file_read_function(elf, TEXT + 0xf0, &code, &size, &offset), -ESRCH);
-        assert_int_equal(
-                elf_file_read_function(elf, offsetof(ElfImage, data), &code, &size, &offset),
-                -ENOEXEC);
-        assert_int_equal(elf_file_read_function(elf, UINT64_MAX, &code, &size, &offset), -ENOEXEC);
+        assert_false(elf_file_extent_at(elf, IMAGE_ADDRESS + 0xf0, &start, &size));
+        /* In data; outside the file; partly so; more than there is room for. */
+        assert_int_equal(elf_file_read_code(elf, IMAGE_ADDRESS + 0x100, 1, &code), -ENOEXEC);
+        assert_int_equal(elf_file_read_code(elf, UINT64_MAX, 1, &code), -ENOEXEC);
+        assert_int_equal(elf_file_read_code(elf, IMAGE_ADDRESS + 0xf0, 0x11, &code), -ENOEXEC);
+        assert_int_equal(elf_file_read_code(elf, IMAGE_ADDRESS, UINT64_MAX, &code), -EFBIG);
         assert_null(code);
+}
+
+/* One byte in the name of a section, and Go would be seen. */
+static void test_go(void **state) {
+        _cleanup_(elf_file_freep) ElfFile *go = NULL, *other = NULL;
+        ElfImage image;
+
+        elf_image_init(&image);
+        elf_image_add(&image, ".gopclntaB", 0, SHN_UNDEF, 0, 0);
+        image.header.e_shstrndx = SECTION_STRTAB;
+        image.sections[SECTION_TEXT].sh_name =
+                image.symbols[image.sections[SECTION_SYMTAB].sh_size / sizeof(Elf64_Sym) - 1]
+                        .st_name;
+        other = open_image(&image);
+        assert_false(elf_file_is_go(other));
+        image.strings[image.sections[SECTION_TEXT].sh_name + strlen(".gopclnta")] = 'b';
+        go = open_image(&image);
+        assert_true(elf_file_is_go(go));
 }
 
 static void test_no_symbols(void **state) {
@@ -205,6 +214,58 @@ static void test_no_symbols(void **state) {
         assert_no_site(elf, "main", -ESRCH, "no symbols at all");
         (void) snprintf(site, sizeof(site), "0x%zx", TEXT + 1);
         assert_site(elf, site, TEXT + 1, NULL);
+}
+
+/* Takes the symbols away, as strip does. */
+static ElfFile *open_stripped(Temporary *tmp) {
+        ElfFile *elf;
+        ElfImage image;
+
+        elf_image_init(&image);
+        image.sections[SECTION_SYMTAB].sh_type = SHT_NULL;
+        elf = open_image(&image);
+        elf_file_set_debug_directory(elf, tmp->path);
+        return elf;
+}
+
+static void write_debug_file(Temporary *tmp, const ElfImage *image) {
+        static const char name[] = ".build-id/de/adbeef00112233.debug";
+        _cleanup_close_ int fd = -EBADF;
+
+        temporary_write(tmp, name, "");
+        fd = open(temporary_path(tmp, name), O_WRONLY | O_TRUNC | O_CLOEXEC);
+        assert_int_equal(write(fd, image, sizeof(*image)), sizeof(*image));
+}
+
+static void test_debug_file(void **state) {
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL, *other = NULL;
+        _cleanup_(temporary_done) Temporary tmp = {};
+        _cleanup_free_ uint8_t *code = NULL;
+        uint64_t start, size;
+        ElfImage debug;
+        char site[32];
+
+        temporary_init(&tmp);
+        image_with_functions(&debug);
+        memset(debug.text, 0, sizeof(debug.text));
+        write_debug_file(&tmp, &debug);
+
+        elf = open_stripped(&tmp);
+        assert_site(elf, "plain", TEXT + 0x20, "plain");
+        (void) snprintf(site, sizeof(site), "0x%zx", TEXT + 0x45);
+        assert_site(elf, site, TEXT + 0x45, "versioned");
+        assert_no_site(elf, "plan", -ESRCH, "names 8 functions; near names: plain");
+        /* The names are from there, the code is not. */
+        assert_true(elf_file_extent_at(elf, IMAGE_ADDRESS, &start, &size));
+        assert_int_equal(size, 0x20);
+        assert_ok(elf_file_read_code(elf, start, size, &code));
+        assert_int_equal(code[4], 0x90);
+
+        /* That of another build has the wrong addresses. */
+        debug.note.id[7] ^= 1;
+        write_debug_file(&tmp, &debug);
+        other = open_stripped(&tmp);
+        assert_no_site(other, "plain", -ESRCH, "stripped and has no symbols at all");
 }
 
 static void assert_not_opened(const ElfImage *image, size_t size, const char *words) {
@@ -308,7 +369,7 @@ static void test_sparse(void **state) {
         assert_ok(ftruncate(fd, INT64_C(1) << 41));
         (void) snprintf(path, sizeof(path), "/proc/self/fd/%i", fd);
         assert_ok(elf_file_open(path, &elf, NULL));
-        assert_no_site(elf, "plain", -ESRCH, "no symbols");
+        assert_no_site(elf, "plain", -ESRCH, "too large for tlobd's memory");
 }
 
 /* The file under the path changes; what was opened does not. */
@@ -378,12 +439,13 @@ static void test_program(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_resolve),       cmocka_unit_test(test_resolve_refuses),
-                cmocka_unit_test(test_no_symbols),    cmocka_unit_test(test_not_elf),
-                cmocka_unit_test(test_not_a_file),    cmocka_unit_test(test_each_byte_broken),
-                cmocka_unit_test(test_sparse),        cmocka_unit_test(test_replaced),
-                cmocka_unit_test(test_libc),          cmocka_unit_test(test_program),
-                cmocka_unit_test(test_read_function), cmocka_unit_test(test_read_no_function),
+                cmocka_unit_test(test_resolve),          cmocka_unit_test(test_resolve_refuses),
+                cmocka_unit_test(test_no_symbols),       cmocka_unit_test(test_debug_file),
+                cmocka_unit_test(test_not_elf),          cmocka_unit_test(test_not_a_file),
+                cmocka_unit_test(test_each_byte_broken), cmocka_unit_test(test_sparse),
+                cmocka_unit_test(test_replaced),         cmocka_unit_test(test_libc),
+                cmocka_unit_test(test_program),          cmocka_unit_test(test_extents),
+                cmocka_unit_test(test_no_extent),        cmocka_unit_test(test_go),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "histogram.h"
+#include "base/histogram.h"
 #include "test.h"
 
 static void test_every_length_has_its_bucket(void **state) {

@@ -2,7 +2,7 @@
 
 /* Verdicts on monitors of all versions, and on evidence that contradicts itself. */
 
-#include "kernel-dialect.h"
+#include "kernel/dialect.h"
 #include "test.h"
 
 /* A kernel with v3, as one was seen. */
@@ -86,7 +86,7 @@ static void test_named(void **state) {
 
         e = good;
         e.probe_errors[PROBE_NAMED_SHORT] = ENOENT;
-        assert_judged(&e, -EOPNOTSUPP, DIALECT_NAMED, "may not be in nanoseconds");
+        assert_judged(&e, -EOPNOTSUPP, DIALECT_NAMED, "may not be nanoseconds");
         e = good;
         e.probe_errors[PROBE_NAMED_REMOVE] = EINVAL;
         assert_judged(&e, -EOPNOTSUPP, DIALECT_NAMED, "could not be removed");
@@ -97,7 +97,7 @@ static void test_named(void **state) {
         /* Names, and events of another version. */
         e = good;
         e.has_detail_event = e.detail_in_ns = true;
-        assert_judged(&e, -EOPNOTSUPP, DIALECT_UNKNOWN, "off by a thousand");
+        assert_judged(&e, -EOPNOTSUPP, DIALECT_UNKNOWN, "off by a factor of 1000");
 }
 
 /* Nothing may be used whose unit is not certain. */
@@ -117,9 +117,9 @@ static void test_contradictions(void **state) {
         /* Both fields, or neither. */
         e = evidence_v3();
         e.detail_in_us = true;
-        assert_judged(&e, -EOPNOTSUPP, DIALECT_UNKNOWN, "none that tlobd knows");
+        assert_judged(&e, -EOPNOTSUPP, DIALECT_UNKNOWN, "a version that tlobd does not know");
         e.detail_in_us = e.detail_in_ns = false;
-        assert_judged(&e, -EOPNOTSUPP, DIALECT_UNKNOWN, "none that tlobd knows");
+        assert_judged(&e, -EOPNOTSUPP, DIALECT_UNKNOWN, "a version that tlobd does not know");
 
         /* Events of one version with those of another. */
         e = evidence_v3();

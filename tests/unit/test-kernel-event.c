@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * A page of the trace buffer of a kernel with tlob v3, as it was read there (tlob-v3.page), whole and
- * damaged; formats with fields missing, renamed, reordered and of other sizes; and pairs of events.
+ * A page of the trace buffer of a kernel with tlob v3, as it was read there (tlob-v3.page), whole
+ * and damaged; formats with fields missing, renamed, reordered and of other sizes; and pairs of
+ * events.
  */
 
-#include "kernel-event.h"
+#include "kernel/event.h"
+
+#include <unistd.h>
 
 #include "kernel-formats.h"
 #include "test.h"
@@ -94,6 +97,8 @@ static void test_page(void **state) {
         }
         assert_int_equal(seen.events[0].state, TLOB_SLEEPING);
         assert_int_equal(seen.events[2].state, TLOB_RUNNING);
+        assert_int_equal(seen.events[2].elapsed_ns, 150349);
+        assert_false(seen.events[2].is_stop);
 }
 
 /* The page up to any length: no more events than there are, and never behind its end. */
@@ -132,6 +137,44 @@ static void test_damaged_pages(void **state) {
                                                      &result));
                         page[i] = before;
                 }
+}
+
+/*
+ * Records whose lengths lead back, as the kernel writes none: each page ends, with what is before
+ * them.
+ */
+static void test_endless_pages(void **state) {
+        enum {
+                EVENT = 3,
+                PADDING = 29,
+                LATER = 1 << 5
+        };
+        static const struct {
+                uint32_t records[8];
+                size_t n_unknown;
+        } cases[] = {
+                { { PADDING | LATER, (uint32_t) -4 }, 0 },
+                { { PADDING, (uint32_t) -4 }, 0 },
+                { { EVENT, 1, 2, 3, PADDING | LATER, (uint32_t) -20 }, 1 },
+                { { PADDING, 4, PADDING | LATER, (uint32_t) -12 }, 0 },
+                { { 0, 0, PADDING, (uint32_t) -12 }, 0 },
+                { { 0, 0x80000000, PADDING, (uint32_t) -12 }, 0 },
+                { { EVENT, 1, 2, 3, EVENT, 1, 2, 3 }, 2 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                uint8_t page[16 + sizeof(cases[i].records)] = { [8] = sizeof(cases[i].records) };
+                KernelPage result;
+                Seen seen = {};
+
+                memcpy(page + 16, cases[i].records, sizeof(cases[i].records));
+                (void) alarm(10);
+                assert_ok(kernel_page_decode(*state, page, sizeof(page), on_event, &seen, &result));
+                (void) alarm(0);
+                assert_int_equal(seen.n, 0);
+                assert_int_equal(result.n_unknown, cases[i].n_unknown);
+                assert_int_equal(result.damaged, cases[i].n_unknown < 2);
+        }
 }
 
 static void test_missed(void **state) {
@@ -265,10 +308,13 @@ static size_t push_all(KernelPairing *pairing, const char *events) {
         for (const char *p = events; *p; p += 2) {
                 KernelEvent event = make_event(p[0] == 'e'   ? KERNEL_EVENT_ERROR_ENV
                                                : p[0] == 'd' ? KERNEL_EVENT_DETAIL
+                                               : p[0] == 's' ? KERNEL_EVENT_ERROR_ENV
                                                : p[0] == 'x' ? KERNEL_EVENT_ERROR
                                                              : KERNEL_EVENT_MISSED,
                                                p[1] - '0');
                 KernelEvent violation;
+
+                event.is_stop = p[0] == 's';
 
                 if (kernel_pairing_push(pairing, &event, &violation)) {
                         assert_int_equal(violation.id, event.id);
@@ -303,12 +349,38 @@ static void test_pairing(void **state) {
         }
 }
 
+/*
+ * Errors that a stop found: of v5 on, each is a violation, whatever comes next; before that none
+ * is.
+ */
+static void test_stops(void **state) {
+        static const struct {
+                const char *events;
+                size_t n_violations, n_unpaired, n_lone;
+        } cases[] = {
+                { "s1", 1, 0, 0 },     { "s1s1s2", 3, 0, 0 },   { "s1d1", 1, 0, 0 },
+                { "s1d1d1", 1, 0, 1 }, { "e1s2d1", 1, 1, 0 },   { "s1e1d1", 2, 0, 0 },
+                { "e1d1s1", 2, 0, 0 }, { "e1s1e1e1", 1, 2, 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                KernelPairing pairing = { .believes_stops = true }, before = {};
+
+                assert_int_equal(push_all(&pairing, cases[i].events), cases[i].n_violations);
+                assert_int_equal(pairing.n_unpaired, cases[i].n_unpaired);
+                assert_int_equal(pairing.n_lone, cases[i].n_lone);
+                assert_int_equal(push_all(&before, "s1s2m0"), 0);
+                assert_int_equal(before.n_unpaired, 2);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_page),          cmocka_unit_test(test_cut_pages),
-                cmocka_unit_test(test_damaged_pages), cmocka_unit_test(test_missed),
-                cmocka_unit_test(test_formats),       cmocka_unit_test(test_bad_formats),
-                cmocka_unit_test(test_pairing),       cmocka_unit_test(test_change_format),
+                cmocka_unit_test(test_damaged_pages), cmocka_unit_test(test_endless_pages),
+                cmocka_unit_test(test_missed),        cmocka_unit_test(test_formats),
+                cmocka_unit_test(test_bad_formats),   cmocka_unit_test(test_pairing),
+                cmocka_unit_test(test_stops),         cmocka_unit_test(test_change_format),
         };
 
         return cmocka_run_group_tests(tests, setup, teardown);

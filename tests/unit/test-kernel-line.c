@@ -2,7 +2,7 @@
 
 /* The monitor's file as it reads, with lines of all kinds in it. */
 
-#include "kernel-line.h"
+#include "kernel/line.h"
 #include "test.h"
 
 static void test_lines(void **state) {

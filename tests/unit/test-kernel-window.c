@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Breakdowns summed up from changes of state: of the real page (tlob-v3.page), where the kernel says its own
- * beside them, and of sequences that are made up.
+ * Breakdowns summed up from changes of state: of the real page (tlob-v3.page), where the kernel
+ * says its own beside them, and of sequences that are made up.
  */
 
-#include "kernel-window.h"
+#include "kernel/window.h"
 
 #include "kernel-formats.h"
 #include "test.h"
@@ -80,8 +80,8 @@ static void test_page(void **state) {
 }
 
 /*
- * Each event is a letter, the digit of its task and the digit of its time: S start, r w s to that state,
- * p stop, e error, x lost track of, m events missed.
+ * Each event is a letter, the digit of its task and the digit of its time: S start, r w s to that
+ * state, p stop, e error, x lost track of, m events missed.
  */
 static size_t push_all(KernelWindows *windows, const char *events, KernelEvent *ret) {
         size_t n = 0;
@@ -144,7 +144,9 @@ static void test_sums(void **state) {
         }
 }
 
-/* Two tasks of one place in the table: the later one stays, and the other is not mixed up with it. */
+/*
+ * Two tasks of one place in the table: the later one stays, and the other is not mixed up with it.
+ */
 static void test_collision(void **state) {
         _cleanup_(kernel_windows_freep) KernelWindows *windows = NULL;
         const KernelEvent events[] = {

@@ -2,13 +2,13 @@
 
 /* library.h: an ld.so.cache made by hand, whole and damaged; and the machine's own. */
 
-#include "library.h"
+#include "elf/library.h"
 
 #include <fcntl.h>
 #include <sys/sendfile.h>
 
-#include "cleanup.h"
-#include "machine.h"
+#include "base/cleanup.h"
+#include "elf/machine.h"
 #include "temporary.h"
 #include "test.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * monitor-line.h: lines of the kernel's monitor file that are taken, with their values; every kind of
- * garbage, with its errno and a sentence that names the culprit; and the names that are derived.
+ * monitor-line.h: lines of the kernel's monitor file that are taken, with their values; every kind
+ * of garbage, with its errno and a sentence that names the culprit; and the names that are derived.
  */
 
 #include "monitor-line.h"
@@ -71,65 +71,66 @@ static void test_names_are_no_lines(void **state) {
         }
 }
 
-static void test_garbage(void **state) {
-        static const struct {
-                const char *text;
-                int error;
-                const char *says;
-        } cases[] = {
-                { "", -EINVAL, "begins neither" },
-                { "p", -EINVAL, "begins neither" },
-                { "r /x:0x1 0x2 threshold=5000", -EINVAL, "begins neither" },
-                { "5000:0x10:0x20:/x", -EINVAL, "begins neither" },
-                { "p ", -EINVAL, "no file" },
-                { "p:", -EINVAL, "no name" },
-                { "p: /x:0x1 0x2 threshold=5000", -EINVAL, "no name" },
-                { "p:n", -EINVAL, "no file" },
-                { "p x:0x1 0x2 threshold=5000", -EINVAL, "'x' is not the absolute path" },
-                { "p /:0x1 0x2 threshold=5000", -EINVAL, "'/' is not the absolute path" },
-                { "p /x 0x1 0x2 threshold=5000", -EINVAL, "'/x' has no offset" },
-                { "p /x: 0x2 threshold=5000", -EINVAL, "'' is not a start offset" },
-                { "p /x:0x 0x2 threshold=5000", -EINVAL, "'0x' is not a start offset" },
-                { "p /x:0x10zz 0x2 threshold=5000", -EINVAL, "'0x10zz' is not a start offset" },
-                { "p /x:-1 0x2 threshold=5000", -EINVAL, "'-1' is not a start offset" },
-                { "p /x:+1 0x2 threshold=5000", -EINVAL, "'+1' is not a start offset" },
-                { "p /x:08 0x2 threshold=5000", -EINVAL, "'08' is not a start offset" },
-                { "p /x:0x8000000000000000 1 threshold=5000", -EINVAL, "is not a start offset" },
-                { "p /x:0x10000000000000000 1 threshold=5000", -EINVAL, "is not a start offset" },
-                { "p /x:main 0x2 threshold=5000", -EINVAL, "'main' is not a start offset" },
-                { "p /x:0x1 ret threshold=5000", -EINVAL, "'ret' is not a stop offset" },
-                { "p /x:0x1 0x2 0x3 threshold=5000", -EINVAL, "'0x3' is one too many" },
-                { "p /x:0x1 0x2 threshold=5000 threshold=6000", -EINVAL, "one too many" },
-                { "p /x:0x1 threshold=5000", -EINVAL, "no stop offset" },
-                { "p /x:0x1 0x2", -EINVAL, "no threshold=" },
-                { "p /x:0x1", -EINVAL, "no stop offset" },
-                { "p /x:0x1 0x01 threshold=5000", -EINVAL, "both 0x1" },
-                { "p /x:0x1 0x2 threshold=", -EINVAL, "'' is not a threshold" },
-                { "p /x:0x1 0x2 threshold=5ms", -EINVAL, "'5ms' is not a threshold" },
-                { "p /x:0x1 0x2 threshold=-5000", -EINVAL, "'-5000' is not a threshold" },
-                { "p /x:0x1 0x2 threshold=18446744073709551616", -EINVAL, "is not a threshold" },
-                { "p /x:0x1 0x2 threshold=0", -ERANGE, "0ns is out of range" },
-                { "p /x:0x1 0x2 threshold=999", -ERANGE, "999ns is out of range" },
-                { "p /x:0x1 0x2 threshold=3600000000001", -ERANGE, "out of range" },
-                { "p /x:0x1 Threshold=5000", -EINVAL, "'Threshold=5000' is not a stop" },
-                { "p /x:0x1 0x2 threshold=5000\n\n", -EINVAL, "more than one line" },
-                { "p /x:0x1 0x2 threshold=5000\np", -EINVAL, "more than one line" },
-                { "-x:0x1", -EINVAL, "begins neither" },
-                { "-/x", -EINVAL, "'/x' has no offset" },
-                { "-/:0x1", -EINVAL, "'/' is not the absolute path" },
-                { "-/x:0x1 0x2", -EINVAL, "blank" },
-                { "-/x:", -EINVAL, "'' is not a start offset" },
-                { "-:", -EINVAL, "no name" },
-        };
+static const struct {
+        const char *text;
+        int error;
+        const char *says;
+} garbage[] = {
+        { "", -EINVAL, "begins neither" },
+        { "p", -EINVAL, "begins neither" },
+        { "r /x:0x1 0x2 threshold=5000", -EINVAL, "begins neither" },
+        { "5000:0x10:0x20:/x", -EINVAL, "begins neither" },
+        { "p ", -EINVAL, "no file" },
+        { "p:", -EINVAL, "no name" },
+        { "p: /x:0x1 0x2 threshold=5000", -EINVAL, "no name" },
+        { "p:n", -EINVAL, "no file" },
+        { "p x:0x1 0x2 threshold=5000", -EINVAL, "'x' is not the absolute path" },
+        { "p /:0x1 0x2 threshold=5000", -EINVAL, "'/' is not the absolute path" },
+        { "p /x 0x1 0x2 threshold=5000", -EINVAL, "'/x' has no offset" },
+        { "p /x: 0x2 threshold=5000", -EINVAL, "'' is not a start offset" },
+        { "p /x:0x 0x2 threshold=5000", -EINVAL, "'0x' is not a start offset" },
+        { "p /x:0x10zz 0x2 threshold=5000", -EINVAL, "'0x10zz' is not a start offset" },
+        { "p /x:-1 0x2 threshold=5000", -EINVAL, "'-1' is not a start offset" },
+        { "p /x:+1 0x2 threshold=5000", -EINVAL, "'+1' is not a start offset" },
+        { "p /x:08 0x2 threshold=5000", -EINVAL, "'08' is not a start offset" },
+        { "p /x:0x8000000000000000 1 threshold=5000", -EINVAL, "is not a start offset" },
+        { "p /x:0x10000000000000000 1 threshold=5000", -EINVAL, "is not a start offset" },
+        { "p /x:main 0x2 threshold=5000", -EINVAL, "'main' is not a start offset" },
+        { "p /x:0x1 ret threshold=5000", -EINVAL, "'ret' is not a stop offset" },
+        { "p /x:0x1 0x2 0x3 threshold=5000", -EINVAL, "'0x3' is one too many" },
+        { "p /x:0x1 0x2 threshold=5000 threshold=6000", -EINVAL, "one too many" },
+        { "p /x:0x1 threshold=5000", -EINVAL, "no stop offset" },
+        { "p /x:0x1 0x2", -EINVAL, "no threshold=" },
+        { "p /x:0x1", -EINVAL, "no stop offset" },
+        { "p /x:0x1 0x01 threshold=5000", -EINVAL, "both 0x1" },
+        { "p /x:0x1 0x2 threshold=", -EINVAL, "'' is not a threshold" },
+        { "p /x:0x1 0x2 threshold=5ms", -EINVAL, "'5ms' is not a threshold" },
+        { "p /x:0x1 0x2 threshold=-5000", -EINVAL, "'-5000' is not a threshold" },
+        { "p /x:0x1 0x2 threshold=18446744073709551616", -EINVAL, "is not a threshold" },
+        { "p /x:0x1 0x2 threshold=0", -ERANGE, "0ns is out of range" },
+        { "p /x:0x1 0x2 threshold=999", -ERANGE, "999ns is out of range" },
+        { "p /x:0x1 0x2 threshold=3600000000001", -ERANGE, "out of range" },
+        { "p /x:0x1 Threshold=5000", -EINVAL, "'Threshold=5000' is not a stop" },
+        { "p /x:0x1 0x2 threshold=5000\n\n", -EINVAL, "more than one line" },
+        { "p /x:0x1 0x2 threshold=5000\np", -EINVAL, "more than one line" },
+        { "-x:0x1", -EINVAL, "begins neither" },
+        { "-/x", -EINVAL, "'/x' has no offset" },
+        { "-/:0x1", -EINVAL, "'/' is not the absolute path" },
+        { "-/x:0x1 0x2", -EINVAL, "blank" },
+        { "-/x:", -EINVAL, "'' is not a start offset" },
+        { "-:", -EINVAL, "no name" },
+};
 
-        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+static void test_garbage(void **state) {
+        for (size_t i = 0; i < ELEMENTSOF(garbage); i++) {
                 MonitorLine line = { .start = 4711 };
                 _cleanup_free_ char *error = NULL;
 
-                assert_int_equal(monitor_line_parse(cases[i].text, &line, &error), cases[i].error);
+                assert_int_equal(monitor_line_parse(garbage[i].text, &line, &error),
+                                 garbage[i].error);
                 assert_non_null(error);
-                if (!strstr(error, cases[i].says))
-                        fail_msg("'%s': '%s'", cases[i].text, error);
+                if (!strstr(error, garbage[i].says))
+                        fail_msg("'%s': '%s'", garbage[i].text, error);
                 assert_int_equal(line.start, 4711);
         }
 }

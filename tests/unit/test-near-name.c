@@ -2,15 +2,21 @@
 
 /* near-name.h: what counts as near, in which order, and what is left out. */
 
-#include "near-name.h"
+#include "base/near-name.h"
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 #include "test.h"
 
 static void offer_all(NearNames *names, const char *wanted, const char *const *offered) {
         near_names_init(names, wanted, strlen(wanted));
         for (; *offered; offered++)
                 near_names_offer(names, *offered);
+}
+
+static void assert_name(const NearNames *names, size_t i, const char *name) {
+        assert_true(i < names->n);
+        assert_int_equal(names->best[i].length, strlen(name));
+        assert_memory_equal(names->best[i].name, name, strlen(name));
 }
 
 static void test_order(void **state) {
@@ -20,16 +26,50 @@ static void test_order(void **state) {
         NearNames names;
 
         offer_all(&names, "fsyncc", offered);
-        assert_int_equal(names.n, 2);
-        assert_string_equal(names.best[0].name, "fsync");
-        assert_string_equal(names.best[1].name, "sync");
+        assert_int_equal(names.n, 3);
+        assert_name(&names, 0, "fsync");
+        assert_name(&names, 1, "_ZN3log5fsyncEv");
+        assert_name(&names, 2, "sync");
 
+        /* What holds the wanted name comes before what differs in a letter. */
         offer_all(&names, "fsyn", offered);
-        assert_string_equal(names.best[0].name, "fsync");
-        assert_string_equal(names.best[1].name, "sync");
-        assert_string_equal(names.best[2].name, "fsync_range");
-        assert_string_equal(names.best[3].name, "_ZN3log5fsyncEv");
+        assert_name(&names, 0, "fsync");
+        assert_name(&names, 1, "_ZN3log5fsyncEv");
+        assert_name(&names, 2, "fsync_range");
+        assert_name(&names, 3, "sync");
         assert_int_equal(names.n, 4);
+}
+
+/* The names that node and a Rust program have for these: longer than any edit distance allows. */
+static void test_mangled(void **state) {
+        static const char callback[] =
+                "_ZN4node12MakeCallbackEPN2v87IsolateENS0_5LocalINS0_6ObjectEEEPKciPNS3_INS0_5Value"
+                "EEENS_13async_contextE";
+        static const char write[] = "_ZN4core3fmt5write17h0123456789abcdefE";
+        static const char *const offered[] = {
+                "MakeCallbacks",           callback, write, "_ZN4node12MakeCallbackEv.cold",
+                "_RNvNtC5crate3log5flush", NULL
+        };
+        _cleanup_free_ char *list = NULL;
+        NearNames names;
+
+        offer_all(&names, "MakeCallback", offered);
+        assert_name(&names, 0, callback);
+        assert_name(&names, 1, "_ZN4node12MakeCallbackEv.cold");
+        assert_name(&names, 2, "MakeCallbacks");
+        assert_int_equal(names.n, 3);
+        list = near_names_list(&names);
+        assert_non_null(strstr(list, " (node::MakeCallback(v8::Isolate*, "));
+        assert_non_null(strstr(list, "...), _ZN4node12"));
+
+        offer_all(&names, "node::MakeCallback", offered);
+        assert_name(&names, 0, callback);
+        offer_all(&names, "MakeCalback", offered);
+        assert_name(&names, 0, callback);
+        offer_all(&names, "fmt::write", offered);
+        assert_name(&names, 0, write);
+        offer_all(&names, "flush", offered);
+        assert_name(&names, 0, "_RNvNtC5crate3log5flush");
 }
 
 static void test_full(void **state) {
@@ -38,13 +78,13 @@ static void test_full(void **state) {
 
         offer_all(&names, "read", offered);
         assert_int_equal(names.n, NEAR_NAMES_N);
-        assert_string_equal(names.best[0].name, "read5");
-        assert_string_equal(names.best[3].name, "read2");
+        assert_name(&names, 0, "read5");
+        assert_name(&names, 3, "read2");
 }
 
 static void test_odd_names(void **state) {
         static const char *const offered[] = { "", "@@V", "rea\nd", "rea\xff", NULL };
-        char longest[200];
+        char longest[NEAR_NAMES_LEN + 1];
         NearNames names;
 
         offer_all(&names, "read", offered);
@@ -57,12 +97,13 @@ static void test_odd_names(void **state) {
         near_names_offer(&names, "rrrr");
         near_names_offer(&names, longest);
         assert_int_equal(names.n, 1);
-        assert_string_equal(names.best[0].name, "rrrr");
+        assert_name(&names, 0, "rrrr");
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_order),
+                cmocka_unit_test(test_mangled),
                 cmocka_unit_test(test_full),
                 cmocka_unit_test(test_odd_names),
         };

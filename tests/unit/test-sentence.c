@@ -5,7 +5,7 @@
  * from.
  */
 
-#include "sentence.h"
+#include "base/sentence.h"
 
 #include "test.h"
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* unit-files.h: which files count and for which units, and that a second look opens what changed. */
+/*
+ * unit/files.h: which files count and for which units, and that a second look opens what changed.
+ */
 
-#include "unit-files.h"
+#include "unit/files.h"
 
 #include <sys/inotify.h>
 #include <sys/stat.h>
@@ -52,12 +54,14 @@ static void test_names(void **state) {
                 temporary_write(&tmp, with[i], "[Unit]\n" SECTION);
         for (size_t i = 0; i < ELEMENTSOF(without); i++)
                 temporary_write(&tmp, without[i], SECTION);
-        temporary_write(&tmp, "plain.service", "[Service]\nExecStart=/bin/x\n");
+        temporary_write(&tmp, "plain.service", "[Service]\nExecStart=/bin/tlob\n");
+        temporary_write(&tmp, "nearly.service", "[Service]\nExecStart=/bin/x\n  [x-tlobd f]\n");
         assert_ok(unit_files_new(&files));
         look(files, tmp.path);
 
         /* The template's own file and its drop-in are for the same. */
-        assert_int_equal(count(files), 6);
+        assert_int_equal(count(files), 7);
+        assert_true(unit_files_match(files, "nearly.service"));
         assert_true(unit_files_match(files, "one.service"));
         assert_true(unit_files_match(files, "many@x.service"));
         assert_true(unit_files_match(files, "many@anything.service"));

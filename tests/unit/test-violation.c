@@ -2,7 +2,7 @@
 
 /* violation.h: the sentences, word by word, and the ring of recent violations. */
 
-#include "violation.h"
+#include "report/violation.h"
 
 #include "test.h"
 
@@ -13,7 +13,7 @@ static Violation example(ReportType type) {
                         .elapsed_ns = 5000000,
                         .spent_ns = { 200000, 100000, 4700000 },
                         .pid = 4711,
-                        .tid = 4712,
+                        .tid = 4711,
                         .comm = "nginx",
                 },
                 .binding = (char *) "nginx.service/request",
@@ -35,6 +35,12 @@ static void test_violation(void **state) {
                         "nginx.service/request: over its 5ms budget in nginx[4711]: 5.0ms so far "
                         "(running 0.2ms, waiting 0.1ms, sleeping 4.7ms)");
 
+        violation.report.tid = 4712;
+        assert_sentence(&violation,
+                        "nginx.service/request: over its 5ms budget in nginx[4711/4712]: 5.0ms so "
+                        "far (running 0.2ms, waiting 0.1ms, sleeping 4.7ms)");
+
+        violation.report.tid = 4711;
         violation.report.budget = TLOB_BUDGET_SLEEPING;
         violation.budget_ns = 4500000;
         violation.suppressed = 1;
@@ -52,12 +58,52 @@ static void test_cause(void **state) {
         assert_sentence(&violation,
                         "nginx.service/request: over its 5ms budget in nginx[4711]: 5.0ms so far "
                         "(running 0.2ms, waiting 0.1ms, sleeping 4.7ms), blocked in pipe_read");
+
+        /* Who had its CPU meanwhile is not why it slept. */
         violation.cause.blocked_in = NULL;
+        assert_sentence(&violation,
+                        "nginx.service/request: over its 5ms budget in nginx[4711]: 5.0ms so far "
+                        "(running 0.2ms, waiting 0.1ms, sleeping 4.7ms)");
+        violation.cause.woken_by = (char *) "interrupt";
         violation.suppressed = 1;
         assert_sentence(&violation,
                         "nginx.service/request: over its 5ms budget in nginx[4711]: 5.0ms so far "
-                        "(running 0.2ms, waiting 0.1ms, sleeping 4.7ms), preempted by stress[4]; "
+                        "(running 0.2ms, waiting 0.1ms, sleeping 4.7ms), woken by interrupt; "
                         "1 report before this one was held back");
+
+        violation.suppressed = 0;
+        violation.report.spent_ns[TLOB_WAITING] = 4700000;
+        violation.report.spent_ns[TLOB_SLEEPING] = 100000;
+        assert_sentence(&violation,
+                        "nginx.service/request: over its 5ms budget in nginx[4711]: 5.0ms so far "
+                        "(running 0.2ms, waiting 4.7ms, sleeping 0.1ms), preempted by stress[4]");
+
+        violation.report.spent_ns[TLOB_RUNNING] = 4800000;
+        violation.report.spent_ns[TLOB_WAITING] = 100000;
+        assert_sentence(&violation,
+                        "nginx.service/request: over its 5ms budget in nginx[4711]: 5.0ms so far "
+                        "(running 4.8ms, waiting 0.1ms, sleeping 0.1ms)");
+}
+
+/* It is said when it is worth a word, and is the cause when it is most of the time. */
+static void test_steal(void **state) {
+        Violation violation = example(REPORT_VIOLATION);
+
+        violation.report.spent_ns[TLOB_RUNNING] = 4800000;
+        violation.report.spent_ns[TLOB_SLEEPING] = 100000;
+        violation.report.stolen_ns = 200000;
+        assert_sentence(&violation,
+                        "nginx.service/request: over its 5ms budget in nginx[4711]: 5.0ms so far "
+                        "(running 4.8ms, waiting 0.1ms, sleeping 0.1ms)");
+        violation.report.stolen_ns = 2400000;
+        assert_sentence(&violation,
+                        "nginx.service/request: over its 5ms budget in nginx[4711]: 5.0ms so far "
+                        "(running 4.8ms of which 2.4ms stolen, waiting 0.1ms, sleeping 0.1ms)");
+        violation.report.stolen_ns = 2400001;
+        assert_sentence(&violation,
+                        "nginx.service/request: over its 5ms budget in nginx[4711]: 5.0ms so far "
+                        "(running 4.8ms of which 2.4ms stolen, waiting 0.1ms, sleeping 0.1ms), "
+                        "preempted by the hypervisor");
 }
 
 static void test_completion(void **state) {
@@ -84,7 +130,7 @@ static void test_unknown(void **state) {
         for (size_t i = 0; i < TLOB_N_STATES; i++)
                 violation.report.spent_ns[i] = STATISTIC_UNKNOWN;
         violation.report.pid = 0;
-        assert_sentence(&violation, "nginx.service/request: over its 5ms budget in nginx[4712]: "
+        assert_sentence(&violation, "nginx.service/request: over its 5ms budget in nginx[4711]: "
                                     "5.0ms so far");
 
         violation.report.elapsed_ns = STATISTIC_UNKNOWN;
@@ -147,10 +193,11 @@ static void test_log_of_none(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_violation),  cmocka_unit_test(test_cause),
-                cmocka_unit_test(test_completion), cmocka_unit_test(test_unknown),
-                cmocka_unit_test(test_odd_comm),   cmocka_unit_test(test_names),
-                cmocka_unit_test(test_log),        cmocka_unit_test(test_log_of_none),
+                cmocka_unit_test(test_violation),   cmocka_unit_test(test_cause),
+                cmocka_unit_test(test_steal),       cmocka_unit_test(test_completion),
+                cmocka_unit_test(test_unknown),     cmocka_unit_test(test_odd_comm),
+                cmocka_unit_test(test_names),       cmocka_unit_test(test_log),
+                cmocka_unit_test(test_log_of_none),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

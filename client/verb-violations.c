@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * "tlobctl violations": a line for each recent violation: how long it took in the end, and why. The
+ * sentence of "monitor" and the journal says more, but a table can be compared. What it says of a
+ * cause is what most of the time went to; the rest is in the JSON.
+ */
+
+#include <inttypes.h>
+
+#include "base/duration.h"
+#include "base/sentence.h"
+#include "binding/binding.h"
+#include "event.h"
+#include "filter.h"
+#include "proxy.h"
+#include "report/cause.h"
+#include "verbs.h"
+
+/* The members that begin with "shown" are only for the table. */
+static const Field fields[] = {
+        { "shown-time", "TIME", FIELD_TEXT },      { "binding", "BINDING", FIELD_WRAPPED },
+        { "shown-unit", "UNIT", FIELD_OPTIONAL },  { "shown-task", "TASK", FIELD_TEXT },
+        { "shown-budget", "BUDGET", FIELD_RIGHT }, { "shown-length", "TOOK", FIELD_RIGHT },
+        { "shown-cause", "CAUSE", FIELD_WRAPPED }, {},
+};
+
+/* "5ms", "15ms sleeping" */
+static char *format_budget(const json_object *violation) {
+        const char *which = json_string(violation, "budget");
+        bool total = streq(which, budget_to_string(TLOB_BUDGET_TOTAL));
+        char budget[DURATION_MAX];
+
+        return sentence_make("%s%s%s", duration_format(json_number(violation, "budget_ns"), budget),
+                             total ? "" : " ", total ? "" : which);
+}
+
+static uint32_t json_id(const json_object *violation, const char *key) {
+        uint64_t id = json_number(violation, key);
+
+        return id == UINT64_MAX ? 0 : (uint32_t) id;
+}
+
+/* As in the sentence: "nginx[4711]", "clock[717/718]". */
+static char *format_task(const json_object *violation) {
+        char name[TASK_NAME_MAX];
+
+        return strdup(task_name_format(json_string(violation, "comm"), json_id(violation, "pid"),
+                                       json_id(violation, "tid"), name));
+}
+
+/* "561ms"; "20ms+" while it has not ended, or its end is not known. */
+static char *format_length(const json_object *violation) {
+        uint64_t took = json_number(violation, "took_ns");
+        uint64_t elapsed = json_number(violation, "elapsed_ns");
+        char time[DURATION_MAX];
+
+        if (took != UINT64_MAX)
+                return strdup(duration_format_short(took, time));
+        if (elapsed == UINT64_MAX)
+                return strdup("-");
+        return sentence_make("%s+", duration_format_short(elapsed, time));
+}
+
+/* The state that took most of the time, of that which is known to have passed. */
+static enum tlob_state main_state(const json_object *violation) {
+        static const char *const spent[2][TLOB_N_STATES] = {
+                { [TLOB_RUNNING] = "running_ns",
+                  [TLOB_WAITING] = "waiting_ns",
+                  [TLOB_SLEEPING] = "sleeping_ns" },
+                { [TLOB_RUNNING] = "took_running_ns",
+                  [TLOB_WAITING] = "took_waiting_ns",
+                  [TLOB_SLEEPING] = "took_sleeping_ns" },
+        };
+        const char *const *keys = spent[json_number(violation, "took_ns") != UINT64_MAX];
+        enum tlob_state most = TLOB_RUNNING;
+
+        for (unsigned i = 0; i < TLOB_N_STATES; i++)
+                if (json_number(violation, keys[i]) > json_number(violation, keys[most]))
+                        most = i;
+        return most;
+}
+
+/* Did the hypervisor have the CPU for more than half of the time running? */
+static bool is_stolen(const json_object *violation) {
+        bool ended = json_number(violation, "took_ns") != UINT64_MAX;
+        uint64_t stolen = json_number(violation, ended ? "took_stolen_ns" : "stolen_ns");
+        uint64_t running = json_number(violation, ended ? "took_running_ns" : "running_ns");
+
+        return stolen != UINT64_MAX && violation_is_stolen(stolen, running);
+}
+
+/* "blocked in folio_wait_bit", "preempted by cc1[812]"; only the state where no more is known. */
+static char *format_cause(const json_object *violation) {
+        static const struct {
+                enum tlob_state state;
+                const char *key, *words;
+        } causes[] = {
+                { TLOB_SLEEPING, "blocked_in", "blocked in" },
+                { TLOB_SLEEPING, "woken_by", "woken by" },
+                { TLOB_WAITING, "preempted_by", "preempted by" },
+        };
+        enum tlob_state state = main_state(violation);
+
+        if (state == TLOB_RUNNING && is_stolen(violation))
+                return strdup("preempted by " VIOLATION_HYPERVISOR);
+        for (size_t i = 0; i < ELEMENTSOF(causes); i++) {
+                const char *what = json_string(violation, causes[i].key);
+
+                if (causes[i].state == state && *what != '\0')
+                        return sentence_make("%s %s", causes[i].words, what);
+        }
+        return strdup(tlob_state_to_string(state));
+}
+
+/* The unit, where the name of the binding does not begin with it. */
+static char *format_unit(const json_object *violation) {
+        const char *unit = json_string(violation, "unit");
+
+        return strdup(unit_is_in_name(json_string(violation, "binding"), unit) ? "" : unit);
+}
+
+static int add_shown(json_object *violation, bool local) {
+        static const struct {
+                const char *key;
+                char *(*format)(const json_object *violation);
+        } texts[] = {
+                { "shown-unit", format_unit },     { "shown-task", format_task },
+                { "shown-budget", format_budget }, { "shown-length", format_length },
+                { "shown-cause", format_cause },
+        };
+        char time[EVENT_TIME_MAX];
+        int r;
+
+        r = json_add_string(violation, "shown-time",
+                            event_format_time(violation, local, true, time));
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(texts); i++) {
+                _cleanup_free_ char *text = texts[i].format(violation);
+
+                r = text ? json_add_string(violation, texts[i].key, text) : -ENOMEM;
+        }
+        return r;
+}
+
+static int show(Client *client, json_object *violations) {
+        bool local = connection_is_local(&client->connection);
+        int r = 0;
+
+        if (client->output.json != JSON_OFF)
+                return output_json(&client->output, violations);
+        for (size_t i = 0; r >= 0 && i < json_object_array_length(violations); i++)
+                r = add_shown(json_object_array_get_idx(violations, i), local);
+        if (r < 0)
+                return r;
+        return output_table(&client->output, fields, violations, "violation");
+}
+
+ExitStatus verb_violations(Client *client, int argc, char **argv) {
+        const Options *options = &client->options;
+        bool filtered = options->unit || options->binding;
+        _cleanup_json_ json_object *all = NULL, *selected = NULL;
+        _cleanup_(filter_done) Filter filter = {};
+        int r;
+
+        if (proxy_get_violations(&client->connection, filtered ? 0 : options->lines, &all) < 0)
+                return STATUS_FAILED;
+        r = filter_init(&filter, options);
+        if (r >= 0)
+                r = filter_select(&filter, all, "binding", "unit", options->lines, &selected);
+        if (r >= 0)
+                r = show(client, selected);
+        return status_of_memory(r);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BASE_MANGLED_NAME_H
+#define BASE_MANGLED_NAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * Writes the name as a C++ or Rust programmer wrote it to text, cut after size - 1 bytes: with the
+ * types of its arguments, or only the path to the function ("node::MakeCallback"). False, and text
+ * is empty, if the name is not a mangled one.
+ */
+bool mangled_name_decode(const char *mangled, bool arguments, char *text, size_t size);
+
+#endif

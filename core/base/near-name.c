@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Near names, for "did you mean". Nearest is the function that a C++ or Rust programmer calls by
+ * the wanted name; then come names that hold it; then those that differ in few letters (edit
+ * distance), and those that it begins with. Mangled names are compared as they are read, without
+ * arguments.
+ *
+ * The names come from files that nobody vouches for, millions of them perhaps, so the work is
+ * limited: when it is used up, later names are not looked at. Names that cannot be shown are left
+ * out.
+ */
+
+#include "base/near-name.h"
+
+#include "base/mangled-name.h"
+#include "base/sentence.h"
+
+/* In letters compared, about a nanosecond each; a mangled letter takes longer to read. */
+#define WORK_MAX         UINT64_C(200000000)
+#define WORK_MANGLED     16
+#define READABLE_LEN     256
+#define ARGUMENTS_LEN    72
+#define EDITABLE_LEN     64
+#define DISTANCE_INSIDE  10
+#define DISTANCE_EDITED  2000
+#define DISTANCE_SHORTER 3000
+
+static unsigned min3(unsigned a, unsigned b, unsigned c) {
+        a = a < b ? a : b;
+        return a < c ? a : c;
+}
+
+/* Levenshtein's distance, one row at a time. */
+static unsigned edit_distance(const char *a, size_t n, const char *b, size_t m) {
+        unsigned row[EDITABLE_LEN + 1];
+
+        for (size_t j = 0; j <= m; j++)
+                row[j] = (unsigned) j;
+        for (size_t i = 1; i <= n; i++) {
+                unsigned diagonal = row[0];
+
+                row[0] = (unsigned) i;
+                for (size_t j = 1; j <= m; j++) {
+                        unsigned above = row[j];
+
+                        row[j] = min3(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+                        diagonal = above;
+                }
+        }
+        return row[m];
+}
+
+/*
+ * "push_back" of "std::vector<int, std::allocator<int> >::push_back": what follows the last "::"
+ * outside <>.
+ */
+static const char *last_part(const char *name, size_t *n) {
+        const char *part = name, *end = name + *n;
+        int depth = 0;
+
+        for (const char *p = name; p < end; p++)
+                if (*p == '<' || *p == '(')
+                        depth++;
+                else if (*p == '>' || *p == ')')
+                        depth--;
+                else if (*p == ':' && depth == 0)
+                        part = p + 1;
+        *n = (size_t) (end - part);
+        return part;
+}
+
+/* True if it is the wanted name, or ends with it behind a "::". */
+static bool is_called(const NearNames *names, const char *name, size_t n) {
+        const char *end = name + n - names->length;
+
+        return n >= names->length && memcmp(end, names->wanted, names->length) == 0 &&
+               (n == names->length || end[-1] == ':');
+}
+
+/* How far a name, as people read it, is from the wanted one; UINT32_MAX: not near. */
+static unsigned name_distance(NearNames *names, const char *name, size_t n) {
+        size_t limit = names->length / 3 + 1, m = n, difference;
+        const char *part;
+
+        if (is_called(names, name, n))
+                return 0;
+        if (names->length >= 3 && memmem(name, n, names->wanted, names->length))
+                return DISTANCE_INSIDE + (unsigned) (n - names->length);
+
+        part = last_part(name, &m);
+        difference = m > names->length ? m - names->length : names->length - m;
+        if (difference <= limit && m < EDITABLE_LEN && names->length < EDITABLE_LEN) {
+                unsigned d = edit_distance(names->wanted, names->length, part, m);
+
+                names->work += m * names->length;
+                if (d <= limit)
+                        return DISTANCE_EDITED + 2 * d + (part != name);
+        }
+        if (n >= 3 && n < names->length && memcmp(name, names->wanted, n) == 0)
+                return DISTANCE_SHORTER + (unsigned) difference;
+        return UINT32_MAX;
+}
+
+void near_names_init(NearNames *names, const char *wanted, size_t length) {
+        *names = (NearNames){ .wanted = wanted, .length = length };
+}
+
+static bool is_there(const NearNames *names, const char *name, size_t n) {
+        for (size_t i = 0; i < names->n; i++)
+                if (names->best[i].length == n && memcmp(names->best[i].name, name, n) == 0)
+                        return true;
+        return false;
+}
+
+static void insert(NearNames *names, const char *name, size_t n, unsigned distance) {
+        size_t i;
+
+        for (i = 0; i < names->n && names->best[i].distance <= distance; i++)
+                ;
+        if (i == NEAR_NAMES_N)
+                return;
+        if (names->n < NEAR_NAMES_N)
+                names->n++;
+        memmove(&names->best[i + 1], &names->best[i], (names->n - 1 - i) * sizeof(names->best[0]));
+        names->best[i].distance = distance;
+        names->best[i].name = name;
+        names->best[i].length = n;
+}
+
+/*
+ * The distance of a name without version; what compilers split off a function ("f.cold") comes
+ * behind it.
+ */
+static unsigned symbol_distance(NearNames *names, const char *name, size_t n) {
+        char readable[READABLE_LEN];
+        unsigned distance;
+
+        if (mangled_name_decode(name, false, readable, sizeof(readable))) {
+                names->work += WORK_MANGLED * n;
+                distance = name_distance(names, readable, strlen(readable));
+        } else
+                distance = name_distance(names, name, n);
+        return distance == 0 && memchr(name, '.', n) ? 1 : distance;
+}
+
+void near_names_offer(NearNames *names, const char *name) {
+        char plain[NEAR_NAMES_LEN];
+        unsigned distance;
+        size_t n;
+
+        if (names->work > WORK_MAX)
+                return;
+        n = strnlen(name, NEAR_NAMES_LEN);
+        names->work += n + 1;
+        if (n == NEAR_NAMES_LEN)
+                return;
+        n = strcspn(name, "@");
+        memcpy(plain, name, n);
+        plain[n] = '\0';
+
+        distance = n > 0 ? symbol_distance(names, plain, n) : UINT32_MAX;
+        if (distance != UINT32_MAX && text_is_printable(plain) && !is_there(names, name, n))
+                insert(names, name, n, distance);
+}
+
+/* "_ZN4node12MakeCallbackEPN2v87IsolateE (node::MakeCallback(v8::Isolate*))" */
+static char *describe(const char *name, size_t n) {
+        _cleanup_free_ char *plain = strndup(name, n);
+        char readable[ARGUMENTS_LEN];
+        bool cut;
+
+        if (!plain || !mangled_name_decode(plain, true, readable, sizeof(readable)) ||
+            !text_is_printable(readable))
+                return TAKE_PTR(plain);
+        cut = strlen(readable) == sizeof(readable) - 1;
+        return sentence_make("%s (%s%s)", plain, readable, cut ? "..." : "");
+}
+
+char *near_names_list(const NearNames *names) {
+        char *list = strdup("");
+
+        for (size_t i = 0; list && i < names->n; i++) {
+                _cleanup_free_ char *before = list, *item = NULL;
+
+                item = describe(names->best[i].name, names->best[i].length);
+                list = item ? sentence_make("%s%s%s", before, i == 0 ? "" : ", ", item) : NULL;
+        }
+        return list;
+}

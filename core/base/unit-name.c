@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The rules for names of units, as in man systemd.unit, and the types of units that there are. It
+ * knows names only: whether there is such a unit is systemd's to say.
+ */
+
+#include "base/unit-name.h"
+
+#include "base/cleanup.h"
+
+#define DIGITS  "0123456789"
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+static const struct {
+        const char *suffix;
+        unsigned traits;
+} types[] = {
+        { ".service", UNIT_HAS_BINDINGS | UNIT_HAS_PROCESSES },
+        { ".slice", UNIT_HAS_BINDINGS },
+        { ".scope", UNIT_HAS_BINDINGS | UNIT_HAS_PROCESSES },
+        { ".socket", UNIT_HAS_PROCESSES },
+        { ".mount", UNIT_HAS_PROCESSES },
+        { ".swap", UNIT_HAS_PROCESSES },
+        { ".target", 0 },
+        { ".timer", 0 },
+        { ".path", 0 },
+        { ".device", 0 },
+        { ".automount", 0 },
+};
+
+const char *unit_name_type(const char *name, unsigned traits) {
+        const char *dot = strrchr(name, '.');
+
+        for (size_t i = 0; dot && i < ELEMENTSOF(types); i++)
+                if ((types[i].traits & traits) == traits && streq(dot, types[i].suffix))
+                        return types[i].suffix;
+        return NULL;
+}
+
+bool unit_name_is_valid(const char *name) {
+        const char *type = unit_name_type(name, UNIT_HAS_BINDINGS);
+        size_t n = strlen(name);
+
+        return type && n > strlen(type) && n <= UNIT_NAME_MAX && name[0] != '@' &&
+               strspn(name, LETTERS DIGITS ":-_.@\\") == n;
+}
+
+bool unit_name_is_template(const char *name) {
+        const char *at = strchr(name, '@');
+
+        return at && at[1] == '.' && at + 1 == strrchr(name, '.');
+}
+
+char *unit_name_make_instance(const char *template, const char *instance) {
+        const char *at = strchr(template, '@');
+        char *name;
+
+        return asprintf(&name, "%.*s@%s%s", (int) (at - template), template, instance, at + 1) < 0
+                       ? NULL
+                       : name;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * A binding, from configuration to the places in a file where its probes go. It knows neither where
+ * its text came from (config.c, bus) nor how it is measured (back ends), and attaches nothing.
+ *
+ * What is configured and what was resolved from it stay apart, so that a binding can be resolved
+ * again when its file was replaced. The keys and their values are in binding/keys.c.
+ */
+
+#include "binding/binding.h"
+
+#include <ctype.h>
+#include <sys/stat.h>
+#include <syslog.h>
+
+#include "base/sentence.h"
+#include "base/unit-name.h"
+
+int binding_new(const char *name, Binding **ret) {
+        _cleanup_(binding_freep) Binding *binding = NULL;
+
+        if (!binding_full_name_is_valid(name))
+                return -EINVAL;
+
+        binding = malloc(sizeof(*binding));
+        if (!binding)
+                return -ENOMEM;
+        *binding = (Binding){
+                .priority = LOG_WARNING,
+                .enabled = true,
+                .cpu_limit = BINDING_CPU_LIMIT,
+                .measurement.state = BINDING_WAITING,
+        };
+        for (size_t i = 0; i < TLOB_N_BUDGETS; i++)
+                binding->configured_budget_ns[i] = binding->budget_ns[i] = BUDGET_NONE;
+        binding->name = strdup(name);
+        if (!binding->name)
+                return -ENOMEM;
+
+        *ret = TAKE_PTR(binding);
+        return 0;
+}
+
+static void source_done(BindingSource *source) {
+        for (size_t i = 0; i < source->n_errors; i++)
+                free(source->errors[i].text);
+        free(source->errors);
+        free(source->place);
+}
+
+void binding_sites_done(BindingSites *sites) {
+        elf_site_done(&sites->start);
+        elf_site_done(&sites->stop);
+        function_exits_done(&sites->exits);
+}
+
+static void resolved_done(BindingResolved *resolved) {
+        binding_sites_done(&resolved->sites);
+        free(resolved->build_id);
+        free(resolved->inner_path);
+        free(resolved->path);
+}
+
+static void measurement_done(BindingMeasurement *measurement) {
+        free(measurement->reason);
+        free(measurement->backend_reason);
+        free(measurement->given_up);
+        histogram_free(measurement->past_lengths);
+}
+
+Binding *binding_free(Binding *binding) {
+        if (!binding)
+                return NULL;
+
+        measurement_done(&binding->measurement);
+        free(binding->look.remark);
+        free(binding->cgroup.path);
+        resolved_done(&binding->resolved);
+        free(binding->view.root_directory);
+        free(binding->view.program);
+        source_done(&binding->source);
+        free(binding->stop);
+        free(binding->start);
+        free(binding->executable);
+        free(binding->unit);
+        free(binding->name);
+        free(binding);
+        return NULL;
+}
+
+static bool consists_of(const char *s, size_t n, const char *punctuation) {
+        for (size_t i = 0; i < n; i++)
+                if (s[i] == '\0' || ((signed char) s[i] < 0) ||
+                    (!isalnum((unsigned char) s[i]) && !strchr(punctuation, s[i])))
+                        return false;
+        return true;
+}
+
+bool binding_name_is_valid(const char *name) {
+        size_t n = strlen(name);
+
+        return n >= 1 && n <= BINDING_NAME_MAX && name[0] != '.' && consists_of(name, n, "-_.");
+}
+
+bool binding_full_name_is_valid(const char *name) {
+        const char *slash = strchr(name, '/');
+        char unit[UNIT_NAME_MAX + 1];
+
+        if (!slash)
+                return binding_name_is_valid(name);
+        if ((size_t) (slash - name) >= sizeof(unit))
+                return false;
+        memcpy(unit, name, (size_t) (slash - name));
+        unit[slash - name] = '\0';
+        return unit_name_is_valid(unit) && binding_name_is_valid(slash + 1);
+}
+
+bool stop_is_return(const char *stop) {
+        return streq(stop, "return") || streq(stop, "ret-sites") || streq(stop, "return-probe");
+}
+
+bool binding_stop_is_return(const Binding *binding) {
+        return binding->stop && stop_is_return(binding->stop);
+}
+
+static uint64_t decisive_budget(const uint64_t budget_ns[static TLOB_N_BUDGETS]) {
+        uint64_t smallest = BUDGET_NONE;
+
+        if (budget_ns[TLOB_BUDGET_TOTAL] != BUDGET_NONE)
+                return budget_ns[TLOB_BUDGET_TOTAL];
+        for (size_t i = 0; i < TLOB_N_BUDGETS; i++)
+                if (budget_ns[i] < smallest)
+                        smallest = budget_ns[i];
+        return smallest;
+}
+
+uint64_t binding_budget_ns(const Binding *binding) {
+        return decisive_budget(binding->budget_ns);
+}
+
+uint64_t binding_configured_budget_ns(const Binding *binding) {
+        return decisive_budget(binding->configured_budget_ns);
+}
+
+int binding_check_budget(uint64_t ns) {
+        return ns == BUDGET_NONE || (ns >= BUDGET_MIN_NS && ns <= BUDGET_MAX_NS) ? 0 : -ERANGE;
+}
+
+bool binding_takes_program(const Binding *binding) {
+        return !binding->executable && binding->unit;
+}
+
+static int check_executable(const Binding *binding, char **ret_error) {
+        /* What the unit's program is, only systemd knows. */
+        if (binding_takes_program(binding))
+                return 0;
+        if (!binding->executable)
+                return sentence_error(-EINVAL, ret_error,
+                                      "Executable= is missing: write the absolute path of the "
+                                      "program, or the name of a library such as libc.so.6");
+        if (binding->executable[0] != '/' && strchr(binding->executable, '/'))
+                return sentence_error(-EINVAL, ret_error,
+                                      "Executable=%s is neither an absolute path nor the name of "
+                                      "a library",
+                                      binding->executable);
+        if (!text_is_printable(binding->executable))
+                return sentence_error(-EINVAL, ret_error,
+                                      "Executable=%s has bytes that are not printable UTF-8",
+                                      binding->executable);
+        return 0;
+}
+
+int binding_check(const Binding *binding, char **ret_error) {
+        int r;
+
+        r = check_executable(binding, ret_error);
+        if (r < 0)
+                return r;
+        if (!binding->start)
+                return sentence_error(-EINVAL, ret_error,
+                                      "Start= is missing: write where a window begins, or "
+                                      "Function= for a whole function");
+        if (!binding->stop)
+                return sentence_error(-EINVAL, ret_error,
+                                      "Stop= is missing: write where a window ends, such as "
+                                      "Stop=return");
+        if (streq(binding->start, binding->stop))
+                return sentence_error(-EINVAL, ret_error,
+                                      "Start= and Stop= are both '%s': a window needs two places",
+                                      binding->start);
+        if (binding->budgets_given == 0)
+                return sentence_error(-EINVAL, ret_error,
+                                      "BudgetSec= is missing: write the longest time that a window "
+                                      "may take, or infinity to measure only");
+        return 0;
+}
+
+int binding_set_state(Binding *binding, BindingState state, const char *reason) {
+        int r;
+
+        r = free_and_strdup(&binding->measurement.reason, reason);
+        if (r < 0)
+                return r;
+        binding->measurement.state = state;
+        return 0;
+}
+
+const char *binding_own_name(const Binding *binding) {
+        const char *slash = strchr(binding->name, '/');
+
+        return slash ? slash + 1 : binding->name;
+}
+
+bool binding_same_probes(const Binding *a, const Binding *b) {
+        return streq_empty(a->executable, b->executable) && streq_empty(a->start, b->start) &&
+               streq_empty(a->stop, b->stop) && streq_empty(a->unit, b->unit) &&
+               streq_empty(a->view.program, b->view.program) &&
+               streq_empty(a->view.root_directory, b->view.root_directory) &&
+               a->choice == b->choice && a->unsafe == b->unsafe && a->enabled == b->enabled;
+}
+
+static void update_error(BindingSource *source) {
+        source->error = source->n_errors > 0 ? source->errors[0].text : NULL;
+}
+
+int binding_add_error(Binding *binding, const char *key, const char *text) {
+        _cleanup_free_ char *copy = strdup(text);
+        BindingSource *source = &binding->source;
+        BindingError *errors;
+
+        if (!copy)
+                return -ENOMEM;
+        errors = reallocarray(source->errors, source->n_errors + 1, sizeof(*errors));
+        if (!errors)
+                return -ENOMEM;
+        source->errors = errors;
+
+        binding_clear_error(binding, key);
+        errors[source->n_errors++] = (BindingError){ .key = key, .text = TAKE_PTR(copy) };
+        update_error(source);
+        return 0;
+}
+
+void binding_clear_error(Binding *binding, const char *key) {
+        BindingSource *source = &binding->source;
+        size_t kept = 0;
+
+        for (size_t i = 0; i < source->n_errors; i++)
+                if (streq(source->errors[i].key, key))
+                        free(source->errors[i].text);
+                else
+                        source->errors[kept++] = source->errors[i];
+        source->n_errors = kept;
+        update_error(source);
+}
+
+int binding_keep_lengths(Binding *binding, const Histogram *lengths) {
+        BindingMeasurement *measurement = &binding->measurement;
+        static const Histogram none = {};
+
+        if (memcmp(lengths, &none, sizeof(none)) == 0)
+                return 0;
+        if (!measurement->past_lengths)
+                measurement->past_lengths = calloc(1, sizeof(*measurement->past_lengths));
+        if (!measurement->past_lengths)
+                return -ENOMEM;
+        histogram_add(measurement->past_lengths, lengths);
+        return 0;
+}
+
+const char *binding_state_to_string(BindingState state) {
+        static const char *const names[] = {
+                [BINDING_ACTIVE] = "active",
+                [BINDING_WAITING] = "waiting",
+                [BINDING_DISABLED] = "disabled",
+                [BINDING_FAILED] = "failed",
+        };
+
+        return names[state];
+}
+
+/* Every byte, so that it does not matter what is in it. */
+#define SWAP(a, b)                                                                                 \
+        do {                                                                                       \
+                typeof(a) *x = &(a), *y = &(b), kept;                                              \
+                memcpy(&kept, x, sizeof(kept));                                                    \
+                memcpy(x, y, sizeof(kept));                                                        \
+                memcpy(y, &kept, sizeof(kept));                                                    \
+        } while (0)
+
+void binding_adopt(Binding *binding, Binding *from) {
+        SWAP(binding->resolved, from->resolved);
+        SWAP(binding->cgroup, from->cgroup);
+        SWAP(binding->watch, from->watch);
+        SWAP(binding->look, from->look);
+        SWAP(binding->users, from->users);
+        SWAP(binding->measurement, from->measurement);
+        SWAP(binding->limit, from->limit);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BINDING_COST_H
+#define BINDING_COST_H
+
+#include "binding/binding.h"
+
+/* Of a binding with has_frame, where its back end taxes unwinding. */
+#define BINDING_UNWINDING_COST                                                                     \
+        "While this binding is set, each longjmp() and each C++ exception of any program takes "   \
+        "about 1 us longer"
+
+/* Reads what kinds of instructions the probes of resolved sites are on. */
+void binding_read_probe_kinds(Binding *binding, int fd);
+
+/*
+ * Who pays for the probes of a resolved binding that are in every process that maps its file, and
+ * how much, as a sentence without a full stop; NULL: nobody else than its unit, which asked for it.
+ * users may be NULL: they could not be counted. Returns 0 or -ENOMEM; *ret is the caller's.
+ */
+int binding_describe_cost(const Binding *binding, const FileUsers *users, char **ret);
+
+#endif

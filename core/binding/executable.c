@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * From what a binding says of its executable to the open file: the unit's program, a path, or the
+ * name of a library, as the unit's processes see them. A unit that runs is asked by its main
+ * process; one that does not, by its RootDirectory=.
+ */
+
+#include "binding/executable.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+#include "base/sentence.h"
+#include "elf/library.h"
+
+/* Where systemd looks for a program that is given without its path. */
+static const char *const program_directories[] = {
+        "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin",
+};
+
+int binding_open_root(const Binding *binding, Root *ret, char **ret_error) {
+        bool has_own = binding->view.root_directory || binding->view.has_root_image;
+        int r = -ESRCH;
+
+        if (binding->view.main_pid > 0)
+                r = root_of_process(binding->view.main_pid, ret);
+        /* A process that has just been started has not gone there yet. */
+        if (r == 0 || (r > 0 && !has_own))
+                return 0;
+        if (r > 0)
+                root_done(ret);
+        if (binding->view.root_directory) {
+                r = root_of_directory(binding->view.root_directory, ret);
+                return r < 0 ? sentence_error(
+                                       r, ret_error, "Cannot open %s, RootDirectory= of %s: %s",
+                                       binding->view.root_directory, binding->unit, strerror(-r))
+                             : 0;
+        }
+        if (binding->view.has_root_image)
+                return sentence_error(-EAGAIN, ret_error,
+                                      "The files of %s are in its RootImage=, which is not mounted",
+                                      binding->unit);
+        *ret = ROOT_OWN;
+        return 0;
+}
+
+/* Programs that run others' code: a function of theirs is hardly ever meant. */
+static bool is_interpreter(const char *program) {
+        static const char *const names[] = {
+                "ash",  "bash",   "busybox", "csh",  "dash",  "env",    "fish", "guile",
+                "java", "ksh",    "lua",     "mksh", "node",  "nodejs", "perl", "php",
+                "pypy", "python", "ruby",    "sh",   "tclsh", "tcsh",   "zsh",
+        };
+        const char *name = strrchr(program, '/');
+        size_t n;
+
+        name = name ? name + 1 : program;
+        n = strcspn(name, "0123456789.-");
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                if (strlen(names[i]) == n && strncmp(names[i], name, n) == 0)
+                        return true;
+        return false;
+}
+
+/* systemd itself, on its way to become the program. */
+static bool is_not_begun(const char *path) {
+        const char *name = strrchr(path, '/');
+
+        return name && (streq(name, "/systemd") || streq(name, "/systemd-executor"));
+}
+
+char *binding_running_program(const Binding *binding) {
+        char link[64], path[PATH_MAX];
+        ssize_t n;
+
+        if (binding->view.main_pid == 0)
+                return NULL;
+        (void) snprintf(link, sizeof(link), "/proc/%u/exe", binding->view.main_pid);
+        n = readlink(link, path, sizeof(path) - 1);
+        if (n <= 0)
+                return NULL;
+        path[n] = '\0';
+        return text_is_printable(path) && !is_not_begun(path) ? strdup(path) : NULL;
+}
+
+/* For a sentence about ExecStart=: what its main process has become. */
+static void describe_running(const Binding *binding, char *ret, size_t size) {
+        _cleanup_free_ char *running = binding_running_program(binding);
+
+        ret[0] = '\0';
+        if (running && !streq_empty(running, binding->view.program))
+                (void) snprintf(ret, size, " (its main process runs %s)", running);
+}
+
+/* The program as a path in the tree. */
+static int find_program(const Binding *binding, const Root *root, char **ret) {
+        if (binding->view.program[0] == '/') {
+                *ret = strdup(binding->view.program);
+                return *ret ? 0 : -ENOMEM;
+        }
+        for (size_t i = 0; i < ELEMENTSOF(program_directories); i++) {
+                _cleanup_close_ int fd = -EBADF;
+                char path[PATH_MAX];
+                struct stat st;
+
+                (void) snprintf(path, sizeof(path), "%s/%s", program_directories[i],
+                                binding->view.program);
+                fd = root_open(root, path, O_PATH | O_CLOEXEC);
+                if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+                        continue;
+                *ret = strdup(path);
+                return *ret ? 0 : -ENOMEM;
+        }
+        return -ENOENT;
+}
+
+/* The program of the unit, if that can be meant. */
+static int take_program(const Binding *binding, const Root *root, char **ret_path,
+                        char **ret_error) {
+        char running[PATH_MAX + 32];
+        int r;
+
+        if (!binding->view.program)
+                return sentence_error(
+                        -EINVAL, ret_error,
+                        "The program of %s is not known: write Executable=", binding->unit);
+        if (is_interpreter(binding->view.program)) {
+                describe_running(binding, running, sizeof(running));
+                return sentence_error(-EINVAL, ret_error,
+                                      "ExecStart= of %s is %s, which runs other code%s: write "
+                                      "Executable= with the program or library to be measured",
+                                      binding->unit, binding->view.program, running);
+        }
+        r = find_program(binding, root, ret_path);
+        if (r == -ENOENT)
+                return sentence_error(r, ret_error,
+                                      "'%s', the program of ExecStart= of %s, is not in any "
+                                      "directory that systemd searches for programs",
+                                      binding->view.program, binding->unit);
+        return r;
+}
+
+static int find_library(const Binding *binding, const Root *root, char **ret_path,
+                        char **ret_error) {
+        _cleanup_free_ char *program = NULL;
+        int r;
+
+        if (binding->view.program && find_program(binding, root, &program) == -ENOMEM)
+                return -ENOMEM;
+        r = library_find_in(root, binding->executable, program, ret_path);
+        if (r == -ENOENT)
+                return sentence_error(r, ret_error,
+                                      "The loader's directories have no library '%s' for this "
+                                      "machine: write its absolute path",
+                                      binding->executable);
+        return r;
+}
+
+/* A program that is there, but cannot be measured. */
+static int open_program(const Binding *binding, const Root *root, const char *path, ElfFile **ret,
+                        char **ret_error) {
+        _cleanup_free_ char *sentence = NULL;
+        char running[PATH_MAX + 32];
+        int r;
+
+        r = elf_file_open_in(root, path, ret, &sentence);
+        if (r >= 0 || !sentence)
+                return r;
+        describe_running(binding, running, sizeof(running));
+        return sentence_error(r, ret_error,
+                              "%s, the program of ExecStart= of %s%s. Write Executable= with the "
+                              "program or library to be measured",
+                              sentence, binding->unit, running);
+}
+
+int binding_open_executable(const Binding *binding, char **ret_inner_path, ElfFile **ret_elf,
+                            char **ret_error) {
+        _cleanup_(root_done) Root root = ROOT_OWN;
+        _cleanup_free_ char *path = NULL;
+        int r;
+
+        r = binding_open_root(binding, &root, ret_error);
+        if (r < 0)
+                return r;
+        if (binding_takes_program(binding)) {
+                r = take_program(binding, &root, &path, ret_error);
+                if (r >= 0)
+                        r = open_program(binding, &root, path, ret_elf, ret_error);
+        } else {
+                if (binding->executable[0] == '/')
+                        r = free_and_strdup(&path, binding->executable);
+                else
+                        r = find_library(binding, &root, &path, ret_error);
+                if (r >= 0)
+                        r = elf_file_open_in(&root, path, ret_elf, ret_error);
+        }
+        if (r < 0)
+                return r;
+        *ret_inner_path = TAKE_PTR(path);
+        return 0;
+}

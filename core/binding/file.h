@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BINDING_FILE_H
+#define BINDING_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "elf/file.h"
+
+/* How a file was last written, besides its device and inode; times since the epoch. */
+typedef struct FileStamp {
+        uint64_t size;
+        uint64_t mtime_ns;
+        uint64_t ctime_ns;
+} FileStamp;
+
+struct stat;
+FileStamp file_stamp_of(const struct stat *st);
+
+/*
+ * The file that a binding was resolved in, as whoever sets its probes needs it: opened, and with
+ * all that has to be read in it read already. It may be on a file system that does not answer any
+ * more.
+ */
+typedef struct BindingFile {
+        int fd;
+        bool is_program; /* see elf_file_is_program() */
+} BindingFile;
+
+/* A new one, of nothing yet. NULL for want of memory. */
+BindingFile *binding_file_new(void);
+BindingFile *binding_file_free(BindingFile *file);
+DEFINE_CLEANUP(BindingFile, binding_file_free);
+
+/* Reads what is needed of the file that elf has opened. Returns 0 or a negative errno. */
+int binding_file_read(ElfFile *elf, BindingFile **ret);
+
+#endif

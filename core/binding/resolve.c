@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * From what is configured to a file and the places in it: the executable is opened, read, and not
+ * kept. It can be a file that does not answer, so only processes that may hang do this for the
+ * daemon (file/reader.c).
+ */
+
+#include "binding/resolve.h"
+
+#include <sys/stat.h>
+
+#include "binding/cost.h"
+#include "binding/executable.h"
+#include "binding/sites.h"
+
+int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) {
+        _cleanup_(binding_sites_done) BindingSites sites = {};
+        BindingResolved *resolved = &binding->resolved;
+        _cleanup_free_ char *path = NULL, *build_id = NULL;
+        _cleanup_(binding_file_freep) BindingFile *file = NULL;
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        struct stat st;
+        int r;
+
+        r = binding_check(binding, ret_error);
+        if (r < 0)
+                return r;
+        r = binding_open_executable(binding, &path, &elf, ret_error);
+        if (r < 0)
+                return r;
+        /* What is written from here on is found when it is compared. */
+        if (fstat(elf_file_fd(elf), &st) < 0)
+                return -errno;
+        r = binding_resolve_sites(binding, elf, &sites, ret_error);
+        if (r < 0)
+                return r;
+        r = free_and_strdup(&build_id, elf_file_build_id(elf));
+        if (r < 0)
+                return r;
+        r = binding_file_read(elf, &file);
+        if (r < 0)
+                return r;
+
+        resolved->device = st.st_dev;
+        resolved->inode = st.st_ino;
+        resolved->stamp = file_stamp_of(&st);
+        r = free_and_strdup(&resolved->path, elf_file_path(elf));
+        if (r < 0)
+                return r;
+        free(resolved->inner_path);
+        resolved->inner_path = TAKE_PTR(path);
+        free(resolved->build_id);
+        resolved->build_id = TAKE_PTR(build_id);
+        binding_sites_done(&resolved->sites);
+        resolved->sites = sites;
+        sites = (BindingSites){};
+        binding_read_probe_kinds(binding, elf_file_fd(elf));
+        *ret_file = TAKE_PTR(file);
+        return 0;
+}

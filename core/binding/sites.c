@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * From what is written as Start= and Stop= to places in a file, and the refusal of those where a
+ * probe would harm the program or measure something else:
+ *
+ * - inside an instruction: the breakpoint is then a part of another instruction, and the program
+ *   computes something else;
+ * - a nop of five bytes inside a function: Linux 6.18 puts a call there, and a call writes below
+ *   the stack pointer, where a function that calls nobody may keep what it computes with. At a
+ *   function's beginning nothing lies there yet. It is refused on every kernel, since the next one
+ *   may do it;
+ * - the return of a function whose ways out are not all known. A return probe needs no such
+ *   knowledge, but replaces the return address, at which exceptions, panics, pthread_exit() and
+ *   coroutines break. Nothing in a file can tell that none of them will pass: libc alone unwinds
+ *   for pthread_exit(), libraries are loaded later, and a stack is switched by a few instructions
+ *   of assembly. So it is set on request only;
+ * - Go: a goroutine goes on in another thread than the one that it began in, and windows belong to
+ *   threads.
+ */
+
+#include "binding/sites.h"
+
+#include <inttypes.h>
+
+#include "base/sentence.h"
+#include "elf/probe-kind.h"
+
+#define ASK_FOR_PROBE                                                                              \
+        "Write Stop= with a place in the function, or Stop=return-probe, which breaks programs "   \
+        "that unwind through the function"
+
+static int check_language(const ElfFile *elf, char **ret_error) {
+        if (!elf_file_is_go(elf))
+                return 0;
+        return sentence_error(
+                -EOPNOTSUPP, ret_error,
+                "%s is Go code, whose goroutines move from thread to thread: a window would end "
+                "in another thread than it began in. No function in it can be measured",
+                elf_file_path(elf));
+}
+
+static bool is_name_alone(const char *text) {
+        return (text[0] < '0' || text[0] > '9') && !strchr(text, '+');
+}
+
+/* Nothing tells where instructions begin around that place. */
+static int check_unknown(const Binding *binding, const ElfFile *elf, const char *key,
+                         const char *text, const char *why, char **ret_error) {
+        if (binding->unsafe)
+                return 0;
+        return sentence_error(
+                -EOPNOTSUPP, ret_error,
+                "tlobd cannot tell whether an instruction begins at %s=%s in %s, because %s. If "
+                "you know that one does, write Unsafe=yes",
+                key, text, elf_file_path(elf), why);
+}
+
+/* Is it where a function begins: at its first instruction, or past endbr64? */
+static bool is_entry(const ElfFile *elf, const ElfSite *site, uint64_t *ret_entry) {
+        return function_find_entry(elf, site->offset, ret_entry) >= 0 &&
+               (site->offset == *ret_entry ||
+                site->offset == elf_file_skip_endbr64(elf, *ret_entry));
+}
+
+static int check_nop(const Binding *binding, const ElfFile *elf, const char *key, const char *text,
+                     const ElfSite *site, char **ret_error) {
+        uint64_t entry;
+
+        if (binding->unsafe || !probe_is_on_nop5(elf_file_fd(elf), site->offset) ||
+            is_entry(elf, site, &entry))
+                return 0;
+        return sentence_error(
+                -EOPNOTSUPP, ret_error,
+                "%s=%s in %s is a 5-byte nop inside a function: Linux 6.18 replaces it "
+                "with a call, which overwrites what a leaf function keeps below the "
+                "stack pointer. Name the next instruction, at file offset 0x%" PRIx64
+                "; or, if the function calls others, write Unsafe=yes",
+                key, text, elf_file_path(elf), site->offset + NOP5_SIZE);
+}
+
+static int check_place(const Binding *binding, const ElfFile *elf, const char *key,
+                       const char *text, const ElfSite *site, char **ret_error) {
+        _cleanup_free_ char *sentence = NULL;
+        const char *why = NULL;
+        uint64_t begin = 0;
+        int r;
+
+        r = check_nop(binding, elf, key, text, site, ret_error);
+        if (r < 0)
+                return r;
+        r = function_check_boundary(elf, site->offset, &begin, &why);
+        if (r > 0 || r == -ENOMEM)
+                return r;
+        if (r == 0)
+                return sentence_error(-EOPNOTSUPP, ret_error,
+                                      "%s=%s in %s is inside the instruction at 0x%" PRIx64
+                                      ": a probe there would change what the program does",
+                                      key, text, elf_file_path(elf), begin);
+        /* A symbol alone says that something begins there. */
+        if (r == -ESRCH && is_name_alone(text))
+                return 0;
+        if (r == -ESRCH)
+                return check_unknown(binding, elf, key, text,
+                                     "it is not known which function that is in", ret_error);
+        if (asprintf(&sentence, "its function %s", why) < 0) {
+                sentence = NULL;
+                return -ENOMEM;
+        }
+        return check_unknown(binding, elf, key, text, sentence, ret_error);
+}
+
+static int resolve_place(const Binding *binding, ElfFile *elf, BindingSites *sites,
+                         char **ret_error) {
+        uint64_t start, stop;
+        int r;
+
+        r = elf_file_resolve(elf, binding->stop, &sites->stop, ret_error);
+        if (r < 0)
+                return r;
+        if (sites->start.offset == sites->stop.offset)
+                return sentence_error(-EINVAL, ret_error,
+                                      "Start=%s and Stop=%s are the same place in %s: a "
+                                      "window needs two",
+                                      binding->start, binding->stop, elf_file_path(elf));
+        r = check_place(binding, elf, "Stop", binding->stop, &sites->stop, ret_error);
+        if (r < 0)
+                return r;
+        sites->how = TLOB_STOP_PLACE;
+        sites->has_frame = is_entry(elf, &sites->start, &start) &&
+                           function_find_entry(elf, sites->stop.offset, &stop) >= 0 &&
+                           start == stop;
+        return 0;
+}
+
+static int resolve_exits(const Binding *binding, const ElfFile *elf, uint64_t entry,
+                         BindingSites *sites, char **ret_error) {
+        const char *function = sites->start.function ?: binding->start, *why = NULL;
+        int r;
+
+        r = function_find_exits(elf, entry, &sites->exits, &why);
+        if (r == -EOPNOTSUPP)
+                return sentence_error(r, ret_error, "'%s' in %s %s. %s", function,
+                                      elf_file_path(elf), why, ASK_FOR_PROBE);
+        if (r < 0)
+                return r;
+        if (sites->start.offset > sites->exits.start)
+                sites->start.offset = sites->exits.start;
+        sites->how = TLOB_STOP_EXITS;
+        return 0;
+}
+
+static int resolve_return(const Binding *binding, const ElfFile *elf, BindingSites *sites,
+                          char **ret_error) {
+        bool probe = streq(binding->stop, "return-probe");
+        uint64_t entry = sites->start.offset;
+
+        sites->has_frame = true;
+        sites->how = TLOB_STOP_RETURN_PROBE;
+        if (is_entry(elf, &sites->start, &entry))
+                return probe ? 0 : resolve_exits(binding, elf, entry, sites, ret_error);
+        if (function_find_entry(elf, sites->start.offset, &entry) >= 0)
+                return sentence_error(
+                        -EINVAL, ret_error,
+                        "Start=%s is not the beginning of '%s' in %s, which Stop=%s requires",
+                        binding->start, sites->start.function ?: "its function", elf_file_path(elf),
+                        binding->stop);
+        if (!probe)
+                return resolve_exits(binding, elf, entry, sites, ret_error);
+        if (is_name_alone(binding->start))
+                return 0;
+        return check_unknown(binding, elf, "Start", binding->start,
+                             "it is not known which function that is in", ret_error);
+}
+
+int binding_resolve_sites(const Binding *binding, ElfFile *elf, BindingSites *ret,
+                          char **ret_error) {
+        _cleanup_(binding_sites_done) BindingSites sites = {};
+        int r;
+
+        r = check_language(elf, ret_error);
+        if (r < 0)
+                return r;
+        r = elf_file_resolve(elf, binding->start, &sites.start, ret_error);
+        if (r < 0)
+                return r;
+        if (binding_stop_is_return(binding))
+                r = resolve_return(binding, elf, &sites, ret_error);
+        else {
+                r = check_place(binding, elf, "Start", binding->start, &sites.start, ret_error);
+                if (r >= 0)
+                        r = resolve_place(binding, elf, &sites, ret_error);
+        }
+        if (r < 0)
+                return r;
+        *ret = sites;
+        sites = (BindingSites){};
+        return 0;
+}
+
+static const char *plural(size_t n) {
+        return n == 1 ? "" : "s";
+}
+
+static int describe_exits(const FunctionExits *exits, char **ret) {
+        _cleanup_free_ char *returns = NULL, *jumps = NULL;
+        size_t n_jumps = exits->n - exits->n_returns;
+        const char *to = exits->successor;
+
+        if (exits->n_returns > 0)
+                returns = sentence_make("%zu return%s (single-stepped)", exits->n_returns,
+                                        plural(exits->n_returns));
+        if (n_jumps > 0)
+                jumps = sentence_make("%zu tail call%s%s%s%s, whose time is not measured", n_jumps,
+                                      plural(n_jumps), to ? " (to " : "", to ?: "", to ? ")" : "");
+        if ((exits->n_returns > 0 && !returns) || (n_jumps > 0 && !jumps))
+                return -ENOMEM;
+        *ret = sentence_make("%zu way%s out: %s%s%s", exits->n, plural(exits->n), returns ?: "",
+                             returns && jumps ? ", " : "", jumps ?: "");
+        return *ret ? 0 : -ENOMEM;
+}
+
+int binding_describe_stop(const Binding *binding, char **ret) {
+        *ret = NULL;
+        switch (binding->resolved.sites.how) {
+        case TLOB_STOP_EXITS:
+                return describe_exits(&binding->resolved.sites.exits, ret);
+        case TLOB_STOP_RETURN_PROBE:
+                *ret = strdup(
+                        "A return probe breaks programs that unwind through this function: by "
+                        "exceptions, panics, pthread_exit(), coroutines, handlers on another "
+                        "stack");
+                return *ret ? 0 : -ENOMEM;
+        case TLOB_STOP_PLACE:
+                break;
+        }
+        return 0;
+}

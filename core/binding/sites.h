@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BINDING_SITES_H
+#define BINDING_SITES_H
+
+#include "binding/binding.h"
+
+/*
+ * From Start= and Stop= to places where a probe does no harm. Returns 0, or a negative errno with a
+ * sentence in *ret_error: those of elf_file_resolve(), or -EOPNOTSUPP.
+ */
+int binding_resolve_sites(const Binding *binding, ElfFile *elf, BindingSites *ret,
+                          char **ret_error);
+
+/*
+ * How windows of a resolved binding end and what that costs, as a sentence without a full stop;
+ * NULL: at one place, of which there is nothing to say. Returns 0 or -ENOMEM; *ret is the caller's.
+ */
+int binding_describe_stop(const Binding *binding, char **ret);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef ELF_INTERNAL_H
+#define ELF_INTERNAL_H
+
+#include <gelf.h>
+
+#include "elf/file.h"
+#include "elf/function-code.h"
+
+/* The insides of an ELF file, for what looks into its code. Addresses are those in the file. */
+
+#define CODE_SIZE_MAX (UINT64_C(1) << 20) /* of a function */
+
+struct ElfFile {
+        char *path;
+        char *build_id;
+        uint64_t size;
+        int fd;
+        Elf *elf;
+        const char *debug_directory; /* not owned */
+        struct ElfFile *debug;       /* the separate debug file, if it is needed and there */
+};
+
+/* Finds the code segment of an address, or of an offset in the file when by_offset. */
+bool elf_file_find_code(const ElfFile *elf, uint64_t value, bool by_offset, GElf_Phdr *ret);
+
+/*
+ * The name of the function at that address, without its version; NULL if there is none that can be
+ * shown.
+ */
+int elf_file_name_function(const ElfFile *elf, uint64_t address, char **ret);
+
+/* Where the function at an address begins, and its size: by its symbols, else by .eh_frame. */
+bool elf_file_extent_at(const ElfFile *elf, uint64_t address, uint64_t *ret_start,
+                        uint64_t *ret_size);
+
+/*
+ * Reads code; *ret is the caller's. -EFBIG, -ENOEXEC: it is not in the file, or more than any
+ * function has.
+ */
+int elf_file_read_code(const ElfFile *elf, uint64_t address, uint64_t size, uint8_t **ret);
+
+/* Reads the word at an address. -ENOEXEC: it is not in the file. */
+int elf_file_read_word(const ElfFile *elf, uint64_t address, uint64_t *ret);
+
+/*
+ * Does any word of its data, or what the loader puts there, point to an instruction of that code,
+ * other than its first?
+ */
+bool elf_file_points_into(const ElfFile *elf, const FunctionCode *code);
+
+#endif

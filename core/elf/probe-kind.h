@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef ELF_PROBE_KIND_H
+#define ELF_PROBE_KIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What the kernel does with the instruction under a probe; the dearer, the higher. */
+typedef enum ProbeKind {
+        PROBE_UNKNOWN,
+        PROBE_OPTIMISED, /* a nop of five bytes becomes a call: no trap */
+        PROBE_EMULATED,  /* one trap */
+        PROBE_STEPPED,   /* executed somewhere else, in a single step: two traps */
+        PROBE_N_KINDS,
+} ProbeKind;
+
+#define PROBE_CODE_MAX 15 /* bytes of an instruction */
+
+/* knows_nops: as Linux 6.18 and newer do those of several bytes. */
+ProbeKind probe_kind_of_code(const uint8_t *code, size_t size, bool knows_nops);
+
+/* Of the instruction at that offset in a file, on the kernel that runs. */
+ProbeKind probe_kind_at(int fd, uint64_t offset);
+
+#define NOP5_SIZE 5
+
+/* Is it the nop that Linux 6.18 and newer replace with a call, whatever the kernel that runs? */
+bool probe_is_on_nop5(int fd, uint64_t offset);
+
+/* The time that a probe takes, as words for a sentence; static. NULL: not known. */
+const char *probe_kind_describe_cost(ProbeKind kind);
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The unwind tables of an ELF file: compilers write them for exceptions and debuggers, for every
+ * function and for C too. They tell how long a function is, where a symbol does not, and for each
+ * instruction where the return address lies, which nothing else does.
+ *
+ * The tables come from whoever made the file. libdw reads them; the extents of functions are
+ * decoded here, because libdw gives them in the encoding of the file. An encoding that no compiler
+ * for these machines uses counts as "not known".
+ */
+
+#include "elf/unwind.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECTION_SIZE_MAX (UINT64_C(256) << 20)
+
+/* Of GNU's .eh_frame: how an address is written. */
+#define ENCODING_FORMAT 0x0f
+#define ENCODING_PCREL  0x10
+#define ENCODING_PLACE  0x70
+
+typedef struct UnwindSection {
+        const unsigned char *ident;
+        Elf_Data *data;
+        uint64_t address;
+} UnwindSection;
+
+static bool find_section(Elf *elf, UnwindSection *ret) {
+        Elf_Scn *scn = NULL;
+        size_t names;
+
+        ret->ident = (const unsigned char *) elf_getident(elf, NULL);
+        if (!ret->ident || elf_getshdrstrndx(elf, &names) < 0)
+                return false;
+        while ((scn = elf_nextscn(elf, scn))) {
+                const char *name;
+                GElf_Shdr header;
+
+                if (!gelf_getshdr(scn, &header) || header.sh_type == SHT_NOBITS ||
+                    header.sh_size > SECTION_SIZE_MAX)
+                        continue;
+                name = elf_strptr(elf, names, header.sh_name);
+                if (!name || strcmp(name, ".eh_frame") != 0)
+                        continue;
+                ret->data = elf_rawdata(scn, NULL);
+                ret->address = header.sh_addr;
+                return ret->data && ret->data->d_buf;
+        }
+        return false;
+}
+
+/* How the addresses of its functions are written, -1 if that is not understood. */
+static int cie_encoding(const Dwarf_CIE *cie) {
+        const uint8_t *data = cie->augmentation_data;
+        const uint8_t *end = data + cie->augmentation_data_size;
+        const char *letter = cie->augmentation;
+
+        if (*letter == '\0')
+                return DW_EH_PE_absptr;
+        if (*letter++ != 'z' || !data)
+                return -1;
+        for (; *letter != '\0'; letter++)
+                switch (*letter) {
+                case 'R':
+                        return data < end ? *data : -1;
+                case 'L':
+                        data++;
+                        break;
+                case 'P':
+                        if (data >= end)
+                                return -1;
+                        data += (*data & 7) == DW_EH_PE_udata4 ? 5 : 9;
+                        break;
+                case 'S':
+                case 'B':
+                        break;
+                default:
+                        return -1;
+                }
+        return -1;
+}
+
+/* Reads a number of that format. */
+static bool read_number(const uint8_t **p, const uint8_t *end, int format, uint64_t *ret) {
+        int32_t narrow;
+        uint64_t wide;
+
+        switch (format) {
+        case DW_EH_PE_udata4:
+        case DW_EH_PE_sdata4:
+                if (end - *p < (ptrdiff_t) sizeof(narrow))
+                        return false;
+                memcpy(&narrow, *p, sizeof(narrow));
+                *p += sizeof(narrow);
+                *ret = format == DW_EH_PE_udata4 ? (uint32_t) narrow : (uint64_t) (int64_t) narrow;
+                return true;
+        case DW_EH_PE_absptr:
+        case DW_EH_PE_udata8:
+        case DW_EH_PE_sdata8:
+                if (end - *p < (ptrdiff_t) sizeof(wide))
+                        return false;
+                memcpy(&wide, *p, sizeof(wide));
+                *p += sizeof(wide);
+                *ret = wide;
+                return true;
+        default:
+                return false;
+        }
+}
+
+static bool fde_extent(const UnwindSection *section, const Dwarf_FDE *fde, uint64_t *ret_start,
+                       uint64_t *ret_size) {
+        const uint8_t *p = fde->start, *base = section->data->d_buf;
+        Dwarf_CFI_Entry cie;
+        Dwarf_Off next;
+        int encoding;
+
+        if (dwarf_next_cfi(section->ident, section->data, true, fde->CIE_pointer, &next, &cie) !=
+                    0 ||
+            !dwarf_cfi_cie_p(&cie))
+                return false;
+        encoding = cie_encoding(&cie.cie);
+        if (encoding < 0 ||
+            ((encoding & ENCODING_PLACE) != ENCODING_PCREL && (encoding & ENCODING_PLACE) != 0))
+                return false;
+        if (!read_number(&p, fde->end, encoding & ENCODING_FORMAT, ret_start))
+                return false;
+        if (encoding & ENCODING_PCREL)
+                *ret_start += section->address + (uint64_t) (fde->start - base);
+        return read_number(&p, fde->end, encoding & 7, ret_size);
+}
+
+bool unwind_extent_at(Elf *elf, uint64_t address, uint64_t *ret_start, uint64_t *ret_size) {
+        UnwindSection section = {};
+        Dwarf_Off offset = 0, next;
+        Dwarf_CFI_Entry entry;
+        int r;
+
+        if (!find_section(elf, &section))
+                return false;
+        for (;; offset = next) {
+                uint64_t start, size;
+
+                /*
+                 * -1: an entry that cannot be read; those behind it can, as long as this tells
+                 * where.
+                 */
+                next = offset;
+                r = dwarf_next_cfi(section.ident, section.data, true, offset, &next, &entry);
+                if (r > 0 || next <= offset)
+                        return false;
+                if (r < 0 || dwarf_cfi_cie_p(&entry) ||
+                    !fde_extent(&section, &entry.fde, &start, &size))
+                        continue;
+                if (address >= start && address - start < size) {
+                        *ret_start = start;
+                        *ret_size = size;
+                        return true;
+                }
+        }
+}
+
+static FrameState frame_at(Dwarf_CFI *cfi, uint64_t address) {
+        Dwarf_Frame *frame = NULL;
+        FrameState state = FRAME_OPEN;
+        Dwarf_Op *ops;
+        size_t n;
+
+        if (dwarf_cfi_addrframe(cfi, address, &frame) != 0)
+                return FRAME_UNKNOWN;
+        if (dwarf_frame_cfa(frame, &ops, &n) != 0)
+                state = FRAME_UNKNOWN;
+#ifdef __x86_64__
+        /* The stack pointer (register 7) and the size of a return address. */
+        else if (n == 1 && ops[0].atom == DW_OP_bregx && ops[0].number == 7 && ops[0].number2 == 8)
+                state = FRAME_NONE;
+#endif
+        free(frame);
+        return state;
+}
+
+void unwind_frames_at(Elf *elf, const uint64_t *addresses, size_t n, FrameState *ret) {
+        UnwindSection section = {};
+        Dwarf_CFI *cfi = NULL;
+
+        /*
+         * By the program header, libdw would read the whole file, and libelf forget what it has
+         * read before.
+         */
+        if (find_section(elf, &section))
+                cfi = dwarf_getcfi_elf(elf);
+        for (size_t i = 0; i < n; i++)
+                ret[i] = cfi ? frame_at(cfi, addresses[i]) : FRAME_UNKNOWN;
+        if (cfi)
+                (void) dwarf_cfi_end(cfi);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef ELF_UNWIND_H
+#define ELF_UNWIND_H
+
+#include <libelf.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What .eh_frame tells about functions. It stays in files that were stripped of their symbols. */
+
+typedef enum FrameState {
+        FRAME_UNKNOWN,
+        FRAME_NONE, /* as at the entry of a function: the return address is on top of the stack */
+        FRAME_OPEN, /* something lies above it */
+} FrameState;
+
+/* Where the function at that address begins, and its size. False if .eh_frame does not tell. */
+bool unwind_extent_at(Elf *elf, uint64_t address, uint64_t *ret_start, uint64_t *ret_size);
+
+/*
+ * The stack before the instructions at these addresses: FRAME_UNKNOWN
+ * where nothing tells.
+ */
+void unwind_frames_at(Elf *elf, const uint64_t *addresses, size_t n, FrameState *ret);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef REPORT_CAUSE_H
+#define REPORT_CAUSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/words.h"
+
+/* Why a window took so long, in words: as far as the back end could tell. */
+
+#define TASK_NAME_MAX (TLOB_COMM_LEN + sizeof("[4294967295/4294967295]"))
+
+/*
+ * A task for people: "nginx[4711]", the thread's name and its process; "bio_aof[812/815]", a thread
+ * other than the first one of its process. An id of 0 is not known. Returns buf.
+ */
+const char *task_name_format(const char *comm, uint32_t pid, uint32_t tid,
+                             char buf[static TASK_NAME_MAX]);
+
+/* Where in the kernel a task was: names of functions, the innermost first. */
+typedef struct Stack {
+        size_t n;
+        char frames[TLOB_FRAMES_MAX][TLOB_SYMBOL_LEN];
+} Stack;
+
+/* Drops what is not the task's own: the frames above the scheduler's. */
+void stack_trim(Stack *stack);
+
+/* Another task that a report names. */
+typedef struct Peer {
+        bool is_known;
+        bool is_interrupt;            /* an interrupt handler, not the task that it came upon */
+        uint32_t tid;                 /* 0: unknown */
+        uint32_t pid;                 /* of its process; 0: unknown */
+        char comm[TLOB_COMM_LEN + 1]; /* of the thread */
+} Peer;
+
+typedef struct Peers {
+        Peer woken_by;     /* who ended the sleep in which the budget ran out */
+        Peer preempted_by; /* who had the CPU for most of the time that the window waited */
+} Peers;
+
+/* Strings are escaped, and NULL where nothing is known. */
+typedef struct Cause {
+        char *blocked_in;   /* function of the kernel */
+        char *woken_by;     /* "redis-server[812]", "bio_aof[812/815]" (a thread), "interrupt" */
+        char *preempted_by; /* the same: who had the CPU for most of the wait */
+        char **stack;       /* ends with NULL */
+} Cause;
+
+/* stack may be NULL. Returns 0 or -ENOMEM; then *ret is not touched. */
+int cause_make(const Stack *stack, const Peers *peers, Cause *ret);
+int cause_copy(const Cause *cause, Cause *ret);
+void cause_done(Cause *cause);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Which back ends this build has, and whether one can express a binding. The only place that knows
+ * what was compiled in: everyone else works with the ops that they are given.
+ */
+
+#include "backend/backend.h"
+
+#include "version.h"
+
+const BackendOps *const backends[] = {
+#if HAVE_KERNEL_MONITOR
+        &backend_kernel_ops,
+#endif
+#if HAVE_BPF
+        &backend_bpf_ops,
+#endif
+        NULL,
+};
+
+unsigned backend_needs(const Binding *binding) {
+        unsigned needs = 0;
+
+        if (binding_stop_is_return(binding))
+                needs |= BACKEND_CAN_RETURN;
+        if (binding->budget_ns[TLOB_BUDGET_TOTAL] == BUDGET_NONE)
+                needs |= BACKEND_CAN_INFINITE;
+        for (int i = TLOB_BUDGET_RUNNING; i < TLOB_N_BUDGETS; i++)
+                if (binding->budget_ns[i] != BUDGET_NONE)
+                        needs |= BACKEND_CAN_STATE_BUDGET;
+        if (binding->unit)
+                needs |= BACKEND_CAN_CONFINE;
+        if (binding->spare)
+                needs |= BACKEND_CAN_AWAIT;
+        return needs;
+}
+
+const char *backend_lacks(const BackendOps *ops, unsigned needs) {
+        unsigned lacks = needs & ~ops->capabilities;
+
+        if (lacks & BACKEND_CAN_RETURN)
+                return "stop at a return";
+        if (lacks & BACKEND_CAN_STATE_BUDGET)
+                return "limit the time in one state";
+        if (lacks & BACKEND_CAN_INFINITE)
+                return "measure without a budget";
+        if (lacks & BACKEND_CAN_CONFINE)
+                return "confine a binding to a unit";
+        if (lacks & BACKEND_CAN_AWAIT)
+                return "wait for an instance that is not known yet";
+        return NULL;
+}

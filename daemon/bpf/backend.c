@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The back end that measures with BPF programs of our own (tlob.bpf.c). It keeps their maps in step
+ * with the bindings, and turns their records into reports.
+ *
+ * It shares the tasks and their windows with the programs through memory (the map is mapped): that
+ * is how it counts open windows, and how it ends those of a binding that is taken away.
+ */
+
+#include "bpf/backend.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <syslog.h>
+
+#include "base/sentence.h"
+#include "bpf/memory.h"
+
+/* For so long reports are handed over at once: the event loop has others to serve. */
+#define DISPATCH_USEC 2000
+
+static void entry_write_budgets(BpfBackend *b, const Entry *entry) {
+        struct tlob_binding *shared = &b->bindings[entry->user.binding];
+
+        for (size_t i = 0; i < TLOB_N_BUDGETS; i++)
+                __atomic_store_n(&shared->budget_ns[i], entry->budget_ns[i], __ATOMIC_RELAXED);
+}
+
+/* From here on hits of its probes count. */
+static void entry_publish(BpfBackend *b, const Entry *entry) {
+        struct tlob_binding *shared = &b->bindings[entry->user.binding];
+
+        shared->start_cookie_before = shared->stop_cookie_before = 0;
+        shared->start_cookie = site_table_cookie(&b->start_sites, entry->start_site);
+        shared->stop_cookie = site_table_cookie(&b->stop_sites, entry->stop_site);
+        shared->unit = entry->user.unit;
+        shared->stop = entry->stop;
+        shared->has_frame = entry->has_frame;
+        shared->reported_until_ns = 0;
+        entry_write_budgets(b, entry);
+        __atomic_store_n(&shared->generation, entry->generation, __ATOMIC_RELEASE);
+}
+
+/*
+ * From here on hits of its probes count too, beside those of the daemon before this one: for a
+ * moment both are there, so that none is missed.
+ */
+static void entry_publish_again(BpfBackend *b, const Entry *entry) {
+        struct tlob_binding *shared = &b->bindings[entry->user.binding];
+
+        /* One that was killed before it had finished may not have had all its probes. */
+        if (b->was_complete || !shared->start_cookie_before) {
+                shared->stop_cookie_before = shared->stop_cookie;
+                shared->start_cookie_before = shared->start_cookie;
+        }
+        entry_write_budgets(b, entry);
+        __atomic_store_n(&shared->stop_cookie, site_table_cookie(&b->stop_sites, entry->stop_site),
+                         __ATOMIC_RELEASE);
+        __atomic_store_n(&shared->start_cookie,
+                         site_table_cookie(&b->start_sites, entry->start_site), __ATOMIC_RELEASE);
+}
+
+/* From here on starts and stops find no generation any more. */
+static void entry_withdraw(BpfBackend *b, const Entry *entry) {
+        __atomic_store_n(&b->bindings[entry->user.binding].generation, 0, __ATOMIC_SEQ_CST);
+}
+
+static Entry *find_free_entry(BpfBackend *b) {
+        for (size_t i = 0; i < b->n_entries; i++)
+                if (!b->entries[i].generation)
+                        return &b->entries[i];
+        return NULL;
+}
+
+static uint64_t next_generation(BpfBackend *b) {
+        return b->kept ? ++b->kept->common->generation : ++b->generation;
+}
+
+static Entry make_entry(const BpfBackend *b, const Entry *place, const Binding *binding) {
+        Entry entry = {
+                .stop = binding->resolved.sites.how,
+                .has_frame = binding->resolved.sites.has_frame,
+                .user = { .binding = (uint32_t) (place - b->entries), .unit = TLOB_UNIT_NONE },
+        };
+
+        memcpy(entry.budget_ns, binding->budget_ns, sizeof(entry.budget_ns));
+        return entry;
+}
+
+/* Its books go on. Returns 1, 0 if it cannot take that place, or a negative errno. */
+static int take_over(BpfBackend *b, Entry *place, const Binding *binding, const BindingFile *file,
+                     char **ret_reason) {
+        Entry entry = make_entry(b, place, binding);
+        int r;
+
+        entry.generation = place->generation;
+        entry.base = place->base;
+        r = bpf_entry_confine_again(b, &entry, binding, place->user.unit);
+        if (r == -ENOENT) {
+                bpf_entry_release(b, &entry);
+                return 0;
+        }
+        if (r >= 0)
+                r = bpf_entry_attach(b, &entry, binding, file, ret_reason);
+        if (r < 0) {
+                bpf_entry_release(b, &entry);
+                return r;
+        }
+        *place = entry;
+        entry_publish_again(b, place);
+        return 1;
+}
+
+static int begin(BpfBackend *b, Entry *place, const Binding *binding, const BindingFile *file,
+                 char **ret_reason) {
+        int r;
+
+        *place = make_entry(b, place, binding);
+        place->generation = next_generation(b);
+        r = bpf_entry_clear_books(b, place->user.binding);
+        if (r >= 0)
+                r = bpf_entry_confine(b, place, binding);
+        if (r >= 0)
+                r = bpf_entry_attach(b, place, binding, file, ret_reason);
+        if (r < 0) {
+                bpf_entry_release(b, place);
+                *place = (Entry){};
+                return r;
+        }
+        entry_publish(b, place);
+        bpf_entry_keep(b, place, binding);
+        return 0;
+}
+
+/* A record of the ring buffer takes that much at most, with a stack. */
+#define RECORD_SIZE (sizeof(struct tlob_record) + sizeof(struct tlob_stack_record) + 16)
+
+/* Half of the ring buffer is for all bindings in equal shares, of one record at least. */
+static void share_ring(BpfBackend *b) {
+        struct tlob_bpf__bss *bss = b->programs.bpf->bss;
+        size_t half = b->records.size / 2, n = 0, share;
+
+        for (size_t i = 0; i < b->n_entries; i++)
+                n += b->entries[i].generation != 0;
+        share = n > 0 ? half / RECORD_SIZE / n : 0;
+        __atomic_store_n(&bss->ring_share, share > 0 ? (uint32_t) share : 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&bss->ring_common, half, __ATOMIC_RELAXED);
+}
+
+static int bpf_backend_add(Backend *backend, const Binding *binding, const BindingFile *file,
+                           uint32_t *ret_index, char **ret_reason) {
+        BpfBackend *b = BPF(backend);
+        Entry *entry;
+        int r;
+
+        r = bpf_backend_leave_rewritten(b, binding);
+        if (r < 0)
+                return r;
+        entry = bpf_entry_find_inherited(b, binding);
+        r = entry ? take_over(b, entry, binding, file, ret_reason) : 0;
+        if (r == 0) {
+                entry = find_free_entry(b);
+                if (!entry)
+                        return sentence_error(-ENOSPC, ret_reason,
+                                              "There are %zu bindings already; raise BindingsMax= "
+                                              "in tlobd.conf",
+                                              b->n_entries);
+                r = begin(b, entry, binding, file, ret_reason);
+        }
+        if (r < 0)
+                return r;
+        share_ring(b);
+        *ret_index = entry->user.binding;
+        return 0;
+}
+
+static int bpf_backend_complete(Backend *backend) {
+        BpfBackend *b = BPF(backend);
+        int r;
+
+        r = unit_table_complete(&b->units);
+        return r < 0 ? r : process_reader_run_due_round(&b->processes);
+}
+
+static int bpf_backend_remove(Backend *backend, uint32_t index, Statistics *ret_final,
+                              Histogram *histogram) {
+        BpfBackend *b = BPF(backend);
+        Entry *entry = &b->entries[index];
+        Statistics final = {};
+        int r;
+
+        entry->retired = true;
+        bpf_entry_forget(b, entry);
+        entry_withdraw(b, entry);
+        bpf_entry_detach(b, entry);
+        bpf_entry_release(b, entry);
+
+        r = bpf_entry_read_statistics(b, entry, &final);
+        if (r >= 0 && histogram)
+                r = histogram_table_read(&b->histograms, index, histogram);
+        final.open = 0;
+        bpf_entry_end_windows(b, entry, &final, histogram);
+        if (ret_final)
+                *ret_final = final;
+        return r;
+}
+
+static int bpf_backend_set_cgroup(Backend *backend, uint32_t index, uint64_t cgroup_id,
+                                  unsigned level) {
+        BpfBackend *b = BPF(backend);
+
+        return bpf_entry_set_cgroup(b, &b->entries[index], cgroup_id, level);
+}
+
+static int check_slot(uint32_t slot, void *userdata) {
+        return bpf_programs_check_slot(userdata, slot);
+}
+
+static int bpf_backend_set_budget(Backend *backend, uint32_t index,
+                                  const uint64_t budget_ns[static TLOB_N_BUDGETS]) {
+        BpfBackend *b = BPF(backend);
+        Entry *entry = &b->entries[index];
+
+        memcpy(entry->budget_ns, budget_ns, sizeof(entry->budget_ns));
+        entry_write_budgets(b, entry);
+        return task_table_visit(&b->tasks, entry->generation, check_slot, &b->programs);
+}
+
+static int bpf_backend_get_fd(Backend *backend) {
+        return BPF(backend)->epoll_fd;
+}
+
+/* What removed bindings had to report has been: their places are free, and their shares. */
+static void release_retired(BpfBackend *b) {
+        bool any = false;
+
+        for (size_t i = 0; i < b->n_entries; i++)
+                if (b->entries[i].retired) {
+                        b->entries[i] = (Entry){};
+                        any = true;
+                }
+        if (any)
+                share_ring(b);
+}
+
+static int bpf_backend_dispatch(Backend *backend, BackendReportHandler handler, void *userdata) {
+        BpfBackend *b = BPF(backend);
+        bool all = false;
+        int n;
+
+        b->handler = handler;
+        b->userdata = userdata;
+        bpf_backend_leave_predecessor(b);
+        n = process_reader_dispatch(&b->processes);
+        if (n < 0)
+                return n;
+        n = record_reader_dispatch(&b->records, DISPATCH_USEC, &all);
+        if (all)
+                release_retired(b);
+        return n;
+}
+
+static int bpf_backend_flush(Backend *backend, BackendReportHandler handler, void *userdata) {
+        BpfBackend *b = BPF(backend);
+        int n;
+
+        b->handler = handler;
+        b->userdata = userdata;
+        bpf_backend_leave_predecessor(b);
+        n = process_reader_dispatch(&b->processes);
+        if (n < 0)
+                return n;
+        n = record_reader_flush(&b->records);
+        if (n >= 0)
+                release_retired(b);
+        return n;
+}
+
+static void set_limit(struct tlob_limit *limit, uint64_t interval_ns, uint64_t n) {
+        uint64_t each = n > 0 ? interval_ns / n : 0;
+
+        __atomic_store_n(&limit->burst_ns, interval_ns - each, __ATOMIC_RELAXED);
+        __atomic_store_n(&limit->each_ns, each, __ATOMIC_RELAXED);
+}
+
+static void bpf_backend_set_report_limit(Backend *backend, const ReportLimit *limit) {
+        struct tlob_bpf__bss *bss = BPF(backend)->programs.bpf->bss;
+
+        set_limit(&bss->report_limit, limit->interval_ns, limit->n);
+        set_limit(&bss->overall_limit, limit->interval_ns, limit->n_overall);
+}
+
+static uint64_t bpf_backend_lost(Backend *backend) {
+        return __atomic_load_n(&BPF(backend)->programs.bpf->bss->n_lost, __ATOMIC_RELAXED);
+}
+
+static int bpf_backend_statistics(Backend *backend, uint32_t index, Statistics *ret) {
+        BpfBackend *b = BPF(backend);
+
+        return bpf_entry_read_statistics(b, &b->entries[index], ret);
+}
+
+static int bpf_backend_histogram(Backend *backend, uint32_t index, Histogram *histogram) {
+        return histogram_table_read(&BPF(backend)->histograms, index, histogram);
+}
+
+static int bpf_backend_reset_statistics(Backend *backend, uint32_t index) {
+        BpfBackend *b = BPF(backend);
+        Entry *entry = &b->entries[index];
+        Statistics now;
+        int r;
+
+        entry->base = (Counters){};
+        r = bpf_entry_read_statistics(b, entry, &now);
+        if (r < 0)
+                return r;
+
+        entry->base = now.counters;
+        entry->base.starts -= now.open;
+        entry->cost_base_ns = bpf_entry_get_cost(b, entry);
+        bpf_entry_keep_base(b, entry);
+        r = histogram_table_reset(&b->histograms, index);
+        if (r < 0)
+                return r;
+        return bpf_entry_clear_maximum(b, index);
+}
+
+static uint64_t bpf_backend_cost(Backend *backend, uint32_t index) {
+        BpfBackend *b = BPF(backend);
+
+        return index == BACKEND_NO_INDEX ? site_table_get_total_cost(&b->start_sites) +
+                                                   site_table_get_total_cost(&b->stop_sites)
+                                         : bpf_entry_get_cost(b, &b->entries[index]);
+}
+
+static bool bpf_backend_take_alarm(Backend *backend) {
+        return __atomic_exchange_n(&BPF(backend)->programs.bpf->bss->hits_alarm, 0,
+                                   __ATOMIC_RELAXED) > 0;
+}
+
+static char *bpf_backend_reach(Backend *backend, uint32_t index) {
+        BpfBackend *b = BPF(backend);
+
+        return bpf_entry_describe_reach(b, &b->entries[index]);
+}
+
+static bool can_limit_to_processes(void) {
+        return uprobe_multi_is_supported() && uprobe_multi_takes_processes();
+}
+
+static bool bpf_backend_can_spare_others(const Binding *binding, const BindingFile *file) {
+        return binding->unit && !file->is_program && can_limit_to_processes();
+}
+
+static bool bpf_backend_taxes_unwinding(void) {
+        return !can_limit_to_processes();
+}
+
+static bool bpf_backend_spares_others(Backend *backend, uint32_t index) {
+        BpfBackend *b = BPF(backend);
+
+        return bpf_entry_spares_others(b, &b->entries[index]);
+}
+
+static const char *const *bpf_backend_limitations(Backend *backend) {
+        BpfBackend *b = BPF(backend);
+
+        return limitations_update(&b->limitations, &b->programs, &b->price,
+                                  b->pins && b->programs.multi);
+}
+
+/* Said once: what is missed from then on is counted. */
+static int bpf_backend_next_notice(Backend *backend, BackendNotice *ret) {
+        BpfBackend *b = BPF(backend);
+        char *text;
+
+        if (b->refusal_told ||
+            __atomic_load_n(&b->programs.bpf->bss->n_tasks_refused, __ATOMIC_RELAXED) == 0)
+                return 0;
+        text = sentence_make("More than %zu threads have windows open at once; windows of "
+                             "further threads are not measured: raise TasksMax= in tlobd.conf",
+                             b->tasks.n);
+        if (!text)
+                return 0;
+        b->refusal_told = true;
+        *ret = (BackendNotice){ .level = LOG_WARNING, .index = BACKEND_NO_INDEX, .text = text };
+        return 1;
+}
+
+static const char *bpf_backend_deadline_mode(Backend *backend) {
+        static const char *const names[] = {
+                [DEADLINE_UPROBE] = "uprobe",
+                [DEADLINE_FENTRY] = "fentry",
+                [DEADLINE_SWITCH_TICK] = "switch-tick",
+        };
+
+        return names[BPF(backend)->programs.mode];
+}
+
+static bool bpf_backend_is_removing(Backend *backend) {
+        return detacher_is_busy(BPF(backend)->detacher);
+}
+
+const BackendOps backend_bpf_ops = {
+        .name = "bpf",
+        .capabilities = BACKEND_CAN_RETURN | BACKEND_CAN_STATE_BUDGET | BACKEND_CAN_INFINITE |
+                        BACKEND_CAN_CONFINE | BACKEND_CAN_AWAIT,
+        .probe = bpf_backend_probe,
+        .new = bpf_backend_new,
+        .free = bpf_backend_free,
+        .add = bpf_backend_add,
+        .finish = bpf_backend_finish,
+        .keep = bpf_backend_keep,
+        .complete = bpf_backend_complete,
+        .remove = bpf_backend_remove,
+        .is_removing = bpf_backend_is_removing,
+        .set_cgroup = bpf_backend_set_cgroup,
+        .set_budget = bpf_backend_set_budget,
+        .get_fd = bpf_backend_get_fd,
+        .dispatch = bpf_backend_dispatch,
+        .flush = bpf_backend_flush,
+        .set_report_limit = bpf_backend_set_report_limit,
+        .lost = bpf_backend_lost,
+        .kept_lost = bpf_backend_kept_lost,
+        .kept_limit = bpf_backend_kept_limit,
+        .statistics = bpf_backend_statistics,
+        .histogram = bpf_backend_histogram,
+        .reset_statistics = bpf_backend_reset_statistics,
+        .next_notice = bpf_backend_next_notice,
+        .cost = bpf_backend_cost,
+        .take_alarm = bpf_backend_take_alarm,
+        .reach = bpf_backend_reach,
+        .can_spare_others = bpf_backend_can_spare_others,
+        .spares_others = bpf_backend_spares_others,
+        .taxes_unwinding = bpf_backend_taxes_unwinding,
+        .limitations = bpf_backend_limitations,
+        .deadline_mode = bpf_backend_deadline_mode,
+};

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Where a binding measures: the unit that it is confined to, and the sites of its probes. A library
+ * is used by all of the machine: there, a binding that is confined has its probes in the processes
+ * of its unit only, where the kernel can do that. A program is mostly its unit's own: a probe in
+ * the file is there before the first instruction.
+ */
+
+#include "base/unit-name.h"
+#include "bpf/backend.h"
+#include "bpf/crowd.h"
+#include "cgroup.h"
+
+static bool is_by_process(const BpfBackend *b, const Entry *entry) {
+        return b->programs.by_process && entry->user.unit != TLOB_UNIT_NONE && !entry->in_program;
+}
+
+/* What others have had there does not count. */
+static void begin_reach(BpfBackend *b, Entry *entry) {
+        SiteReach reach = site_table_get_reach(&b->start_sites, entry->start_site);
+
+        bpf_counters_set_reach(&entry->base, &reach);
+        entry->cost_base_ns = bpf_entry_get_cost(b, entry);
+        if (!entry->by_process)
+                return;
+        unit_table_follow(&b->units, entry->user.unit);
+        process_reader_request_round(&b->processes);
+}
+
+static int attach_sites(BpfBackend *b, Entry *entry, const Binding *binding,
+                        const BindingFile *file, char **ret_reason) {
+        SiteKey start, stop;
+        int r;
+
+        entry->in_program = file->is_program;
+        entry->by_process = is_by_process(b, entry);
+        start = (SiteKey){
+                .by_process = entry->by_process,
+                .dev = binding->resolved.device,
+                .inode = binding->resolved.inode,
+                .offsets = &binding->resolved.sites.start.offset,
+                .n_offsets = 1,
+                .price_ns = b->price.hit_ns[binding->resolved.start_kind],
+        };
+        stop = start;
+        stop.price_ns = b->price.hit_ns[binding->resolved.stop_kind];
+        stop.is_return = entry->stop == TLOB_STOP_RETURN_PROBE;
+        if (entry->stop == TLOB_STOP_PLACE)
+                stop.offsets = &binding->resolved.sites.stop.offset;
+        if (entry->stop == TLOB_STOP_EXITS) {
+                stop.offsets = binding->resolved.sites.exits.offsets;
+                stop.n_offsets = binding->resolved.sites.exits.n;
+        }
+
+        /* The stop first: no window may open that cannot end. */
+        r = site_table_join(&b->stop_sites, &stop, file->fd, &entry->user, &entry->stop_site,
+                            ret_reason);
+        if (r < 0)
+                return r;
+        r = site_table_join(&b->start_sites, &start, file->fd, &entry->user, &entry->start_site,
+                            ret_reason);
+        if (r < 0) {
+                site_table_leave(&b->stop_sites, entry->stop_site, &entry->user);
+                entry->by_process = false;
+                return r;
+        }
+        begin_reach(b, entry);
+        return 0;
+}
+
+/* With the probes that tell when its windows lose their frames. */
+int bpf_entry_attach(BpfBackend *b, Entry *entry, const Binding *binding, const BindingFile *file,
+                     char **ret_reason) {
+        int r;
+
+        if (entry->has_frame) {
+                r = unwind_table_join(&b->unwind);
+                if (r < 0)
+                        return r;
+        }
+        r = attach_sites(b, entry, binding, file, ret_reason);
+        if (r < 0 && entry->has_frame)
+                unwind_table_leave(&b->unwind);
+        return r;
+}
+
+int bpf_entry_set_cgroup(BpfBackend *b, const Entry *entry, uint64_t cgroup_id, unsigned level) {
+        int r;
+
+        r = unit_table_set_cgroup(&b->units, entry->user.unit, cgroup_id,
+                                  b->programs.root_level + level);
+        /* Those that are there already. */
+        if (r >= 0 && unit_table_is_followed(&b->units, entry->user.unit))
+                process_reader_request_round(&b->processes);
+        return r;
+}
+
+/* A template, which stands for all its instances. */
+static int confine_many(BpfBackend *b, Entry *entry, const Binding *binding) {
+        _cleanup_free_ char *name = NULL;
+        int r;
+
+        r = cgroup_path_get_template(binding->cgroup.path, &name);
+        if (r < 0)
+                return r;
+        r = unit_table_join(&b->units, binding->cgroup.path, name, &entry->user.unit);
+        if (r < 0)
+                return r;
+        entry->user.many = true;
+        return unit_table_set_template(&b->units, entry->user.unit, name,
+                                       b->programs.root_level +
+                                               cgroup_path_get_level(binding->cgroup.path));
+}
+
+/* Bindings of one spare go to the same instance. */
+static int confine_spare(BpfBackend *b, Entry *entry, const Binding *binding) {
+        _cleanup_free_ char *name = NULL, *spare = NULL;
+        int r;
+
+        r = cgroup_path_get_template(binding->cgroup.path, &name);
+        if (r < 0)
+                return r;
+        if (asprintf(&spare, "%s#%u", name, binding->spare) < 0) {
+                spare = NULL;
+                return -ENOMEM;
+        }
+        r = unit_table_join(&b->units, spare, NULL, &entry->user.unit);
+        if (r < 0)
+                return r;
+        return unit_table_set_spare(&b->units, entry->user.unit, name);
+}
+
+int bpf_entry_confine(BpfBackend *b, Entry *entry, const Binding *binding) {
+        int r;
+
+        if (!binding->unit && !binding->cgroup.id)
+                return 0;
+        if (binding->spare)
+                return confine_spare(b, entry, binding);
+        if (binding->unit && unit_name_is_template(binding->unit))
+                return confine_many(b, entry, binding);
+        /* Names can be aliases, the place of the cgroup is one. */
+        r = unit_table_join(&b->units, binding->cgroup.path ?: binding->unit, binding->cgroup.path,
+                            &entry->user.unit);
+        if (r < 0)
+                return r;
+        return bpf_entry_set_cgroup(b, entry, binding->cgroup.id, binding->cgroup.level);
+}
+
+/*
+ * Where the unit is, the programs know; what systemd has to say comes later, and perhaps under
+ * another name.
+ */
+int bpf_entry_confine_again(BpfBackend *b, Entry *entry, const Binding *binding, uint32_t unit) {
+        int r;
+
+        if (!binding->unit || binding->spare || unit_name_is_template(binding->unit)) {
+                r = bpf_entry_confine(b, entry, binding);
+                return r < 0 || entry->user.unit == unit ? r : -ENOENT;
+        }
+        r = unit_table_join_again(&b->units, unit, binding->cgroup.path);
+        if (r < 0)
+                return r;
+        entry->user.unit = unit;
+        return binding->cgroup.id
+                       ? bpf_entry_set_cgroup(b, entry, binding->cgroup.id, binding->cgroup.level)
+                       : 0;
+}
+
+void bpf_entry_detach(BpfBackend *b, Entry *entry) {
+        entry->reach = site_table_get_reach(&b->start_sites, entry->start_site);
+        entry->cost_ns = bpf_entry_get_cost(b, entry) - entry->cost_base_ns;
+        site_table_leave(&b->start_sites, entry->start_site, &entry->user);
+        site_table_leave(&b->stop_sites, entry->stop_site, &entry->user);
+        if (entry->has_frame)
+                unwind_table_leave(&b->unwind);
+        if (entry->by_process)
+                process_reader_request_round(&b->processes);
+}
+
+void bpf_entry_release(BpfBackend *b, const Entry *entry) {
+        if (entry->by_process)
+                unit_table_unfollow(&b->units, entry->user.unit);
+        unit_table_leave(&b->units, entry->user.unit);
+}
+
+bool bpf_entry_spares_others(const BpfBackend *b, const Entry *entry) {
+        return entry->by_process &&
+               !site_table_get_reach(&b->start_sites, entry->start_site).is_wide &&
+               !site_table_get_reach(&b->stop_sites, entry->stop_site).is_wide;
+}
+
+char *bpf_entry_describe_reach(const BpfBackend *b, const Entry *entry) {
+        SiteReach reach = site_table_get_reach(&b->start_sites, entry->start_site);
+        char *text;
+        int r;
+
+        if (reach.is_wide)
+                r = asprintf(&text,
+                             "every process that maps the file, until its unit has no process: it "
+                             "has or had more than %u at once, or that many new ones in a second",
+                             CROWD_PROCESSES_MAX);
+        else if (reach.by_process)
+                r = asprintf(&text, "the processes of its unit (%zu)", reach.n_processes);
+        else if (entry->user.unit != TLOB_UNIT_NONE && !entry->in_program)
+                r = asprintf(&text,
+                             "every process that maps the file: this kernel cannot limit probes to "
+                             "processes");
+        else
+                r = asprintf(&text, "every process that %s the file",
+                             entry->in_program ? "executes" : "maps");
+        return r < 0 ? NULL : text;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The memory of kept.h: a header that describes itself, and two arrays. Nobody else can write it,
+ * but a daemon of another version may have, or one with a defect: all of it is checked before any
+ * of it is handed out, and what does not fit is not looked at. It is sealed, so that its size stays
+ * what it was when it was checked.
+ *
+ * A daemon can be killed between any two stores. So the last byte of a string is never anything but
+ * zero: one that was being written at that moment has an end, too.
+ */
+
+#include "bpf/kept.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+/* To be raised with each change of the structs in kept.h. */
+#define VERSION 3
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+static size_t size_of(const KeptFormat *format) {
+        return sizeof(KeptCommon) + format->bindings_max * sizeof(KeptBinding) +
+               (format->bindings_max + 1) * sizeof(KeptUnit);
+}
+
+/* NULL: errno says why. */
+static KeptCommon *map(const Kept *kept) {
+        void *memory = mmap(NULL, kept->size, PROT_READ | PROT_WRITE, MAP_SHARED, kept->fd, 0);
+
+        return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void find_parts(Kept *kept) {
+        kept->bindings = (KeptBinding *) (kept->common + 1);
+        kept->units = (KeptUnit *) (kept->bindings + kept->common->format.bindings_max);
+}
+
+int kept_new(const KeptFormat *format, Kept **ret) {
+        _cleanup_(kept_freep) Kept *kept = NULL;
+
+        kept = calloc(1, sizeof(*kept));
+        if (!kept)
+                return -ENOMEM;
+        kept->size = size_of(format);
+        kept->fd = memfd_create("tlob-kept", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        if (kept->fd < 0)
+                return -errno;
+        if (ftruncate(kept->fd, (off_t) kept->size) < 0)
+                return -errno;
+        if (fcntl(kept->fd, F_ADD_SEALS, SEALS) < 0)
+                return -errno;
+        kept->common = map(kept);
+        if (!kept->common)
+                return -errno;
+        kept->common->format = *format;
+        kept->common->format.version = VERSION;
+        find_parts(kept);
+        *ret = TAKE_PTR(kept);
+        return 0;
+}
+
+/* Of a size that its own format demands: whoever has written it. */
+static bool format_is_sound(const KeptFormat *format, size_t size) {
+        return format->version == VERSION && format->bindings_max <= KEPT_BINDINGS_MAX &&
+               size == size_of(format);
+}
+
+/* Sites count on from there, and TLOB_COOKIE_WIDE is above all that they come to. */
+static bool generations_are_sound(const KeptCommon *common) {
+        return common->generation <= UINT64_MAX / 2 &&
+               common->site_generation[0] <= UINT32_MAX / 4 &&
+               common->site_generation[1] <= UINT32_MAX / 4;
+}
+
+/* Strings in their order in the memory. */
+typedef struct Strings {
+        const Kept *kept;
+        off_t data; /* nothing was ever written between the last string and this */
+} Strings;
+
+/* Where nothing was written there are zeros; to look at them would take memory. */
+static bool is_written(Strings *strings, const char *string) {
+        off_t begin = string - (const char *) strings->kept->common;
+
+        if (begin > strings->data)
+                strings->data = lseek(strings->kept->fd, begin, SEEK_DATA);
+        if (strings->data < 0)
+                strings->data = errno == ENXIO ? (off_t) strings->kept->size : begin;
+        return begin >= strings->data;
+}
+
+static bool has_end(Strings *strings, const char *string, size_t size) {
+        return !is_written(strings, string) || strnlen(string, size) < size;
+}
+
+static bool items_are_sound(const Kept *kept) {
+        size_t n = kept->common->format.bindings_max;
+        Strings strings = { .kept = kept };
+        bool sound = true;
+
+        for (size_t i = 0; sound && i < n; i++) {
+                const KeptBinding *binding = &kept->bindings[i];
+
+                sound = has_end(&strings, binding->name, sizeof(binding->name)) &&
+                        has_end(&strings, binding->unit, sizeof(binding->unit));
+        }
+        for (size_t i = 0; sound && i < n + 1; i++) {
+                const KeptUnit *unit = &kept->units[i];
+
+                sound = has_end(&strings, unit->name, sizeof(unit->name)) &&
+                        has_end(&strings, unit->path.path, sizeof(unit->path.path)) &&
+                        has_end(&strings, unit->spare_of.path, sizeof(unit->spare_of.path));
+        }
+        return sound;
+}
+
+/* Finds the parts of what is mapped. */
+static bool check(Kept *kept) {
+        if (!format_is_sound(&kept->common->format, kept->size) ||
+            !generations_are_sound(kept->common))
+                return false;
+        find_parts(kept);
+        return items_are_sound(kept);
+}
+
+static bool is_sealed(int fd) {
+        int seals = fcntl(fd, F_GET_SEALS);
+
+        return seals >= 0 && (seals & SEALS) == SEALS;
+}
+
+int kept_inherit(int fd, Kept **ret) {
+        _cleanup_free_ Kept *kept = NULL;
+        struct stat st;
+
+        if (!is_sealed(fd))
+                return -ESTALE;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if ((size_t) st.st_size < sizeof(KeptCommon))
+                return -ESTALE;
+        kept = calloc(1, sizeof(*kept));
+        if (!kept)
+                return -ENOMEM;
+        kept->fd = fd;
+        kept->size = (size_t) st.st_size;
+        kept->common = map(kept);
+        if (!kept->common)
+                return -errno;
+        if (!check(kept)) {
+                (void) munmap(kept->common, kept->size);
+                return -ESTALE;
+        }
+        *ret = TAKE_PTR(kept);
+        return 0;
+}
+
+Kept *kept_free(Kept *kept) {
+        if (!kept)
+                return NULL;
+        if (kept->common)
+                (void) munmap(kept->common, kept->size);
+        safe_close(kept->fd);
+        free(kept);
+        return NULL;
+}
+
+/* FNV-1a */
+uint64_t kept_hash(const void *data, size_t size) {
+        const uint8_t *bytes = data;
+        uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+        for (size_t i = 0; i < size; i++)
+                hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+        return hash;
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef BPF_LAYOUT_H
+#define BPF_LAYOUT_H
+
+#include <linux/types.h>
+
+#include "base/words.h"
+
+/*
+ * What the BPF programs and this back end share: the layout of the maps that both touch, and of the
+ * records in the ring buffer. Fixed-width types only, no padding that is not spelled out. No other
+ * part of the daemon includes it: what leaves this back end is in words (base/words.h).
+ *
+ * All times are CLOCK_MONOTONIC nanoseconds.
+ */
+
+/* TLOB_N_ENDS, as a power of two: an index that is masked fits, as every verifier sees. */
+#define TLOB_ENDS_SIZE 8
+_Static_assert(TLOB_N_ENDS <= TLOB_ENDS_SIZE, "an end has no place");
+
+enum tlob_record_type {
+        TLOB_RECORD_VIOLATION,
+        TLOB_RECORD_COMPLETION,
+        TLOB_RECORD_STACK,
+        TLOB_RECORD_INSTANCE,
+        TLOB_RECORD_NOTICE, /* its type only: there is something to be read in the counters */
+};
+
+/* A part of the kernel, from begin to before end. Without an end: it is not known. */
+struct tlob_text {
+        __u64 begin;
+        __u64 end;
+};
+
+/* Where the running kernel has what. */
+struct tlob_symbols {
+        struct tlob_text interrupts; /* where interrupts, and not exceptions, enter the kernel */
+        struct tlob_text softirqs;   /* the function that runs what interrupts have left to do */
+        struct tlob_text network;    /* and what packets that have come are handled by there */
+
+        /* Variables, which a kernel without CONFIG_KALLSYMS_ALL does not tell: 0. */
+        __u64 per_cpu_offset; /* an array: where each CPU has its own variables */
+        __u64 steal_time;     /* one of these: what KVM has given to others */
+};
+
+/* Who woke a task, or had its CPU. */
+struct tlob_peer {
+        __u64 time_ns;   /* 0: nobody did */
+        __u32 tid;       /* in the daemon's pid namespace, 0 if not visible there */
+        __u32 pid;       /* the same, of its process */
+        __u32 interrupt; /* an interrupt handler, not the task that it came upon */
+        __u32 reserved;
+        char comm[TLOB_COMM_LEN]; /* of the thread */
+};
+
+/*
+ * Tasks that had the CPU for which another waited; of more, those with the least time are
+ * forgotten.
+ */
+#define TLOB_HOLDERS_MAX 4
+
+struct tlob_holder {
+        __u64 since_ns; /* its time begins there */
+        __u32 kernel_tid;
+        __u32 reserved;
+        struct tlob_peer peer;
+};
+
+/* A CPU, and the slots of tasks in windows that wait for it; 0: none, else the slot plus one. */
+#define TLOB_CPU_WAITERS_MAX 8
+
+struct tlob_cpu {
+        __u64 since_ns;   /* last change of the task that runs there, noted while somebody waits */
+        __u32 kernel_tid; /* the task that runs there since then; 0: not known, or the idle task */
+        __u32 reserved;
+        struct tlob_peer holder; /* the same task */
+        __u32 waiters[TLOB_CPU_WAITERS_MAX];
+};
+
+/* One entry of the ring buffer. */
+struct tlob_record {
+        __u32 type;    /* enum tlob_record_type */
+        __u32 binding; /* index of the binding */
+        __u64 binding_generation;
+        __u64 id; /* of the window, the same in its violation and its completion */
+        __u64 time_ns;
+        __u64 elapsed_ns; /* = spent_ns[0] + [1] + [2] */
+        __u64 spent_ns[TLOB_N_STATES];
+        __u64 stolen_ns; /* of the time running, what the hypervisor gave to others */
+        __u64 cgroup_id; /* of the task, in the cgroup v2 hierarchy */
+        __u64 late_ns;   /* violation: time_ns after the moment when the budget ran out */
+        __u32 budget;    /* enum tlob_budget: the one that was broken first */
+        __u32 exceeded;  /* bit mask over enum tlob_budget: every budget broken so far */
+        __u32 state;     /* enum tlob_state at that moment */
+        __u32 end;       /* completion: enum tlob_end */
+        __u32 tid;       /* in the daemon's pid namespace, 0 if not visible there */
+        __u32 pid;
+        char comm[TLOB_COMM_LEN];
+        struct tlob_peer woken_by; /* who ended the sleep in which the budget ran out */
+        struct tlob_peer
+                preempted_by; /* who had the CPU for most of the time that the window waited */
+};
+
+/*
+ * Where in the kernel the sleeping task of a violation was: names of functions, the innermost
+ * first. It comes before the violation, and only as many frames as there are come with it.
+ */
+struct tlob_stack_record {
+        __u32 type; /* TLOB_RECORD_STACK */
+        __u32 reserved;
+        __u64 id; /* of the window */
+        char frame[TLOB_FRAMES_MAX][TLOB_SYMBOL_LEN];
+};
+
+/*
+ * A site: a place where a probe sits. The cookie of the probe is the site's index and generation,
+ * so that a hit of a probe that is just being taken away finds a generation that is no longer
+ * there.
+ *
+ * Lists of bindings change while programs walk along them: each place is written at once, and what
+ * is found there is believed only if the binding says that it belongs to that site (its cookies).
+ */
+#define TLOB_SITE_BINDINGS_MAX  4 /* more go into scopes */
+#define TLOB_SCOPE_BINDINGS_MAX 16
+#define TLOB_NO_BINDING         (~0U) /* a hole in a list */
+
+struct tlob_site {
+        __u32 generation;   /* 0: not in use */
+        __u32 n_bindings;   /* in all, those in scopes too */
+        __u32 n_scoped;     /* of these, how many are in scopes */
+        __u32 n_unconfined; /* of the latter, how many are confined to no unit */
+        __u32 n;            /* how far binding[] is in use */
+        __u32 apart;        /* no two of them are for the same cgroup */
+        __u32 binding[TLOB_SITE_BINDINGS_MAX];
+        __u64 n_outside; /* hits of tasks that none of them is for */
+};
+
+/*
+ * How often the probes of a site were hit on one CPU. Each so many hits, a program looks whether
+ * they came faster than the daemon takes for harmless.
+ */
+#define TLOB_HITS_LOOK 4096 /* a power of two */
+
+struct tlob_hits {
+        __u64 n;
+        __u64 looked_ns; /* when a program did last */
+};
+
+#define TLOB_COOKIE(site, generation) (((__u64) (generation) << 32) | (__u32) (site))
+
+/*
+ * In the cookie of a site's probe in all processes, when others are in some processes only: it does
+ * not count in those. Generations stay below that bit.
+ */
+#define TLOB_COOKIE_WIDE (1ULL << 63)
+
+/*
+ * A unit that bindings are confined to. Unit 0 stands for no confinement. One that does not run has
+ * no cgroup, and nothing of it is measured.
+ */
+#define TLOB_UNIT_NONE   0
+#define TLOB_UNIT_LEVELS 32 /* a unit must lie less deep: bits of unit_levels */
+
+struct tlob_unit {
+        __u64 cgroup_id; /* 0: it does not run; else an id, or one of those below */
+        __u32 level;     /* depth of that cgroup */
+        __u32 levels;    /* TLOB_CGROUP_MANY: bit mask of the depths of its instances */
+        __u32 followed;  /* its processes are told of */
+        __u32 reserved;
+};
+
+/* A template: what runs in the cgroups that are noted as those of its instances. */
+#define TLOB_CGROUP_MANY (~0ULL)
+
+/* A spare: it will be the first instance of its template that nobody knows yet. */
+#define TLOB_CGROUP_SPARE (~0ULL - 1)
+
+/*
+ * Where the cgroup of a unit is, below the root that the daemon sees; filled up with zeros. For a
+ * template it is the name of the cgroup only, without that of the instance ("foo@.service"):
+ * instances can be in different slices.
+ */
+#define TLOB_UNIT_PATH_MAX 256 /* with a zero at the end */
+
+struct tlob_unit_path {
+        char path[TLOB_UNIT_PATH_MAX];
+};
+
+/* The spares of a template. Those that are taken are seen by their cgroup. */
+struct tlob_spares {
+        __u32 n;
+        __u32 unit[TLOB_SPARES_MAX];
+};
+
+/* An instance has taken a spare; it comes before all that is reported of that instance. */
+struct tlob_instance_record {
+        __u32 type; /* TLOB_RECORD_INSTANCE */
+        __u32 unit;
+        __u64 cgroup_id;
+        __u32 level;
+        __u32 reserved;
+        struct tlob_unit_path path;
+};
+
+/* A process, and a unit that it is in. It is told more than once, and once for each such unit. */
+enum tlob_process_event {
+        TLOB_PROCESS_FORKED,
+        TLOB_PROCESS_EXECUTED,
+        TLOB_PROCESS_MOVED, /* into the unit */
+        TLOB_PROCESS_FOUND, /* it was there when they were looked for */
+        TLOB_PROCESS_EXITED,
+        TLOB_PROCESS_UNWINDS, /* it has had a window that unwinding could have ended */
+};
+
+struct tlob_process_record {
+        __u32 event; /* enum tlob_process_event */
+        __u32 unit;  /* TLOB_UNIT_NONE: the event has to do with none */
+        __u32 tgid;  /* as the kernel counts */
+        __u32 pid;   /* the same in the daemon's pid namespace, 0 if not visible there */
+        __u64 time_ns;
+};
+
+/* A process that has a probe of its own at a site. */
+struct tlob_process_site {
+        __u32 tgid;
+        __u32 site;
+        __u32 side; /* 0: of starts, 1: of stops */
+};
+
+/* What has no room at its site: (site, unit) gives a list of bindings. */
+struct tlob_scope_key {
+        __u32 site;
+        __u32 unit;
+};
+
+struct tlob_scope {
+        __u32 n;
+        __u32 binding[TLOB_SCOPE_BINDINGS_MAX];
+};
+
+/* In and out of the program that finds where the daemon's view of the cgroup tree begins. */
+struct tlob_root {
+        __u64 cgroup_id;
+        __u32 level;
+        __u32 found;
+};
+
+/* A binding, as the BPF programs see it. Written with its generation last. */
+struct tlob_binding {
+        __u64 generation;                /* unique for the lifetime of the maps; 0: not in use */
+        __u64 budget_ns[TLOB_N_BUDGETS]; /* ~0: none */
+        __u64 start_cookie;
+        __u64 stop_cookie;
+        /* the same of the daemon before this one, whose probes are there for a moment; 0: none */
+        __u64 start_cookie_before;
+        __u64 stop_cookie_before;
+        __u32 unit;
+        /* enum tlob_stop; but for a place, starts and stops are matched by stack pointer */
+        __u32 stop;
+        /*
+         * The start is the entry of a function, and the stop lies in that function or is its
+         * return: a window lasts no longer than its frame, which begins at the stack pointer of the
+         * start.
+         */
+        __u32 has_frame;
+        /* the programs': */
+        __u32 n_shared;          /* records in its share of the ring buffer */
+        __u64 shared_until;      /* where there the last of them begins, or before */
+        __u64 reported_until_ns; /* how far its limit of reports is used up */
+};
+
+/*
+ * A limit of reports: one each so many nanoseconds, and as many at once as fit into the burst, and
+ * one. Of zeros: there is none.
+ */
+struct tlob_limit {
+        __u64 each_ns;
+        __u64 burst_ns;
+};
+
+/*
+ * The books of one binding, 64-bit words without exception; without the map they are Counters
+ * (report/statistics.h). They balance at any moment of rest:
+ * starts = in_budget + violated + open windows + ended[] + over_limit, where in_budget and violated
+ * are windows that ended by their stop, and ended[] counts every other end.
+ */
+struct tlob_books {
+        __u64 starts;
+        __u64 in_budget;
+        __u64 violated;
+        __u64 ended[TLOB_ENDS_SIZE]; /* [TLOB_END_STOP] stays 0: those are the two above */
+        __u64 over_limit;            /* no room: too many windows on the task, or too many tasks */
+        __u64 nested;                /* starts inside an open window of the same binding */
+        __u64 unmatched;             /* stops without an open window */
+        __u64 violations;            /* each counted when it is found */
+        __u64 lost;                  /* records for which the ring buffer had no room */
+        __u64 suppressed; /* violations without a record: more than the limit lets through */
+        __u64 spent_ns[TLOB_N_STATES]; /* by windows that ended, but for abandoned ones */
+};
+
+/* How long windows took, but for abandoned ones. */
+struct tlob_histogram {
+        __u64 counts[TLOB_BUCKETS];
+};
+
+/* The histograms of so many bindings are made at once, when the first of them is there. */
+#define TLOB_HISTOGRAMS_GROUP 16
+
+#define TLOB_WINDOWS_MAX 8 /* open at once on one task */
+
+/*
+ * Who may do what with a window is decided by its claim, which is only ever swapped. Whoever
+ * reports a violation (a timer, a tick, the stop, the daemon) swaps it from "open" to "violated":
+ * one of them wins. It holds the number of the window from then on, and the budget that was broken.
+ * Whoever ends the window (its task, or the daemon) swaps it to "closed": one of them finds that it
+ * was not yet.
+ */
+#define TLOB_ID_SUPPRESSED              0 /* of all windows whose violations have no record */
+#define TLOB_CLAIM_CLOSED               0ULL
+#define TLOB_CLAIM_OPEN(start_ns)       ((__u64) (start_ns) << 1)
+#define TLOB_CLAIM_VIOLATED(id, budget) ((__u64) (id) << 3 | (__u64) (budget) << 1 | 1)
+#define TLOB_CLAIM_IS_VIOLATED(claim)   ((claim) &1)
+#define TLOB_CLAIM_ID(claim)            ((claim) >> 3)
+#define TLOB_CLAIM_BUDGET(claim)        ((claim) >> 1 & 3)
+
+struct tlob_window {
+        __u64 generation; /* of its binding */
+        __u64 claim;
+        __u64 start_ns;
+        __u64 base_ns[TLOB_N_STATES];   /* the task's totals at the start */
+        __u64 base_stolen_ns;           /* the same of stolen_ns */
+        __u64 passed_ns[TLOB_N_STATES]; /* when the budget of a state was used up; 0: not noted */
+        __u64 holder_ns[TLOB_HOLDERS_MAX]; /* the task's at the start */
+        __u64 over_sleep;          /* in which sleep of the task a budget ran out; 0: in none */
+        struct tlob_peer woken_by; /* who ended that one, once the task sleeps again */
+        /* the task has left the window's frame when its stack pointer is above; 0: has none */
+        __u64 frame;
+        __u64 return_address; /* what lies there as long as the frame does; 0: not known */
+        __u32 binding;
+        __u32 reserved;
+};
+
+#define TLOB_NEVER  (~0ULL)
+#define TLOB_NO_CPU (~0U)
+
+/*
+ * A task that has, or had, a window. The scheduler hooks add to the totals, whatever the number of
+ * windows; a window is the difference of the totals between its start and its end.
+ *
+ * next_*: when the first budget runs out: the moment for the total budgets, and for each state the
+ * total at which the first budget of that state is used up. They may be too early (windows have
+ * ended meanwhile), and never too late.
+ */
+struct tlob_task {
+        __u64 task;     /* address of its task_struct; 0: this slot is free */
+        __u64 sequence; /* odd while a hook changes what follows */
+        __u64 last_ns;
+        __u64 total_ns[TLOB_N_STATES]; /* up to last_ns */
+        __u64 stolen_ns;      /* of its time running, up to the last switch; see steal.bpf.h */
+        __u64 steal_begin_ns; /* the steal of its CPU when it began to run */
+        __u64 run_delay_ns; /* what the kernel had counted as waiting when the task left its CPU */
+        __u32 state;
+        __u32 tid;
+        __u32 pid;
+        __u32 unstored; /* known by the hash only */
+        __u64 n_opens;  /* windows ever opened in this slot */
+        __u64 next_ns;
+        __u64 next_total_ns[TLOB_N_STATES];
+        __u64 timer_ns; /* when the timer of the slot fires; 0: it is not armed */
+        __u64 ending;   /* a stop is under way, and finds itself what has run over */
+        __u32 kernel_tid;
+        __u32 timer_cpu; /* where it was armed */
+        __u32 elsewhere; /* bit mask: windows with a frame, while the task is on another stack */
+        __u32 stack_is_known; /* else what follows is a guess */
+        __u64 lowest_frame;   /* no window has a lower one; too low is not wrong */
+        __u64 stack_begin;    /* the stack that the thread was made with; see frame.bpf.h */
+        __u64 stack_end;      /* 0: nobody knows */
+        __u32 n_put_off;      /* looks of the timer in vain, one after the other */
+        __u32 arrived;        /* a hook has seen it get the CPU that it runs on, at last_ns */
+        __u32 wait_cpu; /* the CPU that it waits for; TLOB_NO_CPU: another one than it began to */
+        __u32 unwinding_epoch; /* the last one in which its process was told; 0: it was not */
+        __u64 n_sleeps;
+        __u64 slept_ns;                    /* when the last one began */
+        __u64 over_sleep;                  /* the last in which the budget of a window ran out */
+        struct tlob_peer woken_by;         /* who ended the last one */
+        __u64 holder_ns[TLOB_HOLDERS_MAX]; /* for how long that was held by each of them */
+        struct tlob_holder holders[TLOB_HOLDERS_MAX];
+        /*
+         * The generation of each open window's binding; 0: that place is free. Apart from the
+         * windows, so that to look for one takes one cache line and not eight.
+         */
+        __u64 open[TLOB_WINDOWS_MAX];
+        struct tlob_window windows[TLOB_WINDOWS_MAX];
+};
+
+/*
+ * A stack, kept apart from the task that it has to do with: its own when it sleeps, or that of its
+ * waker.
+ */
+#define TLOB_STACK_MAX 48
+
+struct tlob_stack {
+        __s64 size; /* in bytes; not positive: there is none */
+        __u64 ip[TLOB_STACK_MAX];
+};
+
+/* In and out of the program that sets up the timers of slots. */
+struct tlob_timers {
+        __u32 first;
+        __u32 n;
+        __u32 done; /* how many it could set up, from the first on */
+};
+
+#endif

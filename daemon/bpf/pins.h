@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BPF_PINS_H
+#define BPF_PINS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+/*
+ * Keeps BPF links and maps alive without a file descriptor each, in a BPF file system of our own
+ * that is mounted nowhere. It ends with the last descriptor of it, and all that is in it: see the
+ * top of pins.c.
+ */
+
+typedef struct Pins Pins;
+
+/* Returns 0, or a negative errno: links must be kept by their descriptors then. */
+int pins_new(Pins **ret);
+
+/*
+ * The file system that a predecessor has left, by a descriptor that becomes the pins'. What it has
+ * pinned is not taken over: pins_end_inherited(). Returns 0, -ESTALE if it is no BPF file system,
+ * another negative errno; then fd stays the caller's.
+ */
+int pins_inherit(int fd, Pins **ret);
+
+/* What is still pinned goes away in the background, if nobody else has the file system. */
+Pins *pins_free(Pins *pins);
+DEFINE_CLEANUP(Pins, pins_free);
+
+/* Of the file system; owned by the pins. */
+int pins_get_fd(const Pins *pins);
+
+/*
+ * Keeps the link of that descriptor, which can be closed. group: any number; see below. *ret_pin is
+ * never 0.
+ */
+int pins_add(Pins *pins, int link_fd, uint32_t group, uint64_t *ret_pin);
+
+/*
+ * A descriptor of the link, which is pinned no longer: to close it ends the link. Can be called by
+ * any thread. Returns it or a negative errno; then the link goes away in the background.
+ */
+int pins_take(const Pins *pins, uint64_t pin);
+
+/* The link goes away in the background. */
+void pins_remove(const Pins *pins, uint64_t pin);
+
+/* Are there links of a predecessor? */
+bool pins_have_inherited(const Pins *pins);
+
+/* Calls the visitor for those of a group. */
+void pins_visit_inherited(const Pins *pins, uint32_t group,
+                          void (*visitor)(uint64_t pin, void *userdata), void *userdata);
+
+/* Calls the visitor for each of them, once in all. */
+void pins_end_inherited(Pins *pins, void (*visitor)(uint64_t pin, void *userdata), void *userdata);
+
+/* A path for libbpf, where what has that name is pinned. */
+typedef struct PinPath {
+        char text[64];
+} PinPath;
+
+PinPath pins_path(const Pins *pins, const char *name);
+
+/* What has a name stays for the successors. Returns 0 or a negative errno. */
+int pins_add_named(const Pins *pins, const char *name, int fd);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BPF_PRICE_H
+#define BPF_PRICE_H
+
+#include <stdint.h>
+
+#include "bpf/detacher.h"
+#include "elf/probe-kind.h"
+
+/* What a hit of a probe costs whoever runs into it, on this machine: found out by trying. */
+
+typedef struct Price {
+        uint64_t hit_ns[PROBE_N_KINDS]; /* with what is done for a window; 0: not known */
+} Price;
+
+/*
+ * Calls a function of our own some hundred times with and without probes of that program on it. The
+ * cookie must be no site's. multi: as in UprobeSpec. What fails is not known then.
+ */
+void price_find(Price *price, int prog_fd, bool multi, Detacher *detacher);
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef BPF_PROGRAM_KERNEL_BPF_H
+#define BPF_PROGRAM_KERNEL_BPF_H
+
+#include <asm/ptrace.h>
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "bpf/layout.h"
+
+/* The few kernel structures that are looked into, relocated when the object is loaded. */
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct ns_common {
+	unsigned int inum;
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+};
+
+struct kernfs_node {
+	__u64 id;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup_root {
+	int hierarchy_id;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	int level;
+	struct kernfs_node *kn;
+	struct cgroup_root *root;
+};
+
+struct bpf_iter__bpf_map_elem {
+	void *key; /* NULL: the last has been seen */
+};
+
+struct bpf_iter__task {
+	struct task_struct *task; /* NULL: the last has been seen */
+};
+
+struct kallsym_iter {
+	unsigned long value;
+	char name[1];
+	char module_name[1];
+};
+
+struct bpf_iter__ksym {
+	struct kallsym_iter *ksym; /* NULL: the last has been seen */
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live; /* threads that have not begun to exit */
+};
+
+struct bpf_local_storage;
+
+/*
+ * The kernel's own account of waiting (CONFIG_SCHED_INFO), by the scheduler's clock: how long up to
+ * the last time that the task got a CPU, when that was, and since when it is on a run queue, if it
+ * waits.
+ */
+struct sched_info {
+	unsigned long long run_delay;
+	unsigned long long last_arrival;
+	unsigned long long last_queued;
+};
+
+struct xol_area {
+	unsigned long
+		/* where what return probes put into the place of return addresses points to */
+		vaddr;
+};
+
+struct uprobes_state {
+	struct xol_area *xol_area;
+};
+
+struct mm_struct {
+	unsigned long start_stack;
+	struct uprobes_state uprobes_state;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start;
+};
+
+#if defined(__TARGET_ARCH_x86)
+struct thread_struct {
+	unsigned long fsbase;
+};
+#endif
+
+struct rq {
+	__u64 prev_steal_time_rq; /* CONFIG_PARAVIRT_TIME_ACCOUNTING */
+};
+
+struct cfs_rq {
+	struct rq *rq;
+};
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq; /* CONFIG_FAIR_GROUP_SCHED; of tasks of all classes */
+};
+
+struct thread_info {
+	__u32 cpu; /* x86: since Linux 5.16 */
+};
+
+struct task_struct {
+	struct thread_info thread_info;
+	unsigned int __state; /* 0: it runs, or is on a run queue; since Linux 5.14 */
+	struct sched_info sched_info;
+	struct sched_entity se;
+	unsigned int flags;
+	int pid;
+	int tgid;
+	char comm[TLOB_COMM_LEN];
+	struct pid *thread_pid;
+	struct task_struct *real_parent;
+	struct task_struct *group_leader;
+	struct signal_struct *signal;
+	struct css_set *cgroups;
+	struct bpf_local_storage *bpf_storage;
+	struct mm_struct *mm;
+	unsigned long sas_ss_sp; /* the stack for signal handlers that want one */
+	unsigned long sas_ss_size;
+#if defined(__TARGET_ARCH_x86)
+	struct thread_struct thread;
+#endif
+};
+
+#pragma clang attribute pop
+
+#define PF_FORKNOEXEC 0x40 /* in flags: it was forked, and is still the program that it was */
+
+#define EBUSY 16
+
+#define TASK_DEAD 0x80 /* in prev_state of sched_switch; since Linux 4.14 */
+
+#define READ_ONCE(x)	 (*(volatile typeof(x) *)&(x))
+#define WRITE_ONCE(x, v) (*(volatile typeof(x) *)&(x) = (v))
+
+#define count(field) __sync_fetch_and_add(&(field), 1)
+
+/*
+ * Keeps loads before it before loads after it, and stores before stores. BPF has no fence, but an
+ * atomic operation that returns something is one.
+ */
+#if defined(__TARGET_ARCH_x86)
+#define ordered() barrier()
+#else
+#define ordered()                                                                                  \
+	do {                                                                                       \
+		__u64 fence = 0;                                                                   \
+		__sync_fetch_and_add(&fence, 1);                                                   \
+	} while (0)
+#endif
+
+/*
+ * At a return the return address is off the stack on x86, and was never on it elsewhere: what to
+ * take from the stack pointer there to get the one that the function was entered with.
+ */
+#if defined(__TARGET_ARCH_x86)
+#define RETURN_ADDRESS_SIZE 8
+#else
+#define RETURN_ADDRESS_SIZE 0
+#endif
+
+#endif

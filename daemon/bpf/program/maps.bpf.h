@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef BPF_PROGRAM_MAPS_BPF_H
+#define BPF_PROGRAM_MAPS_BPF_H
+
+#include "bpf/program/kernel.bpf.h"
+
+/*
+ * What the programs know: constants that the daemon sets before loading, memory that it reads, and
+ * the maps, whose sizes it sets. The layout of the values is in bpf/layout.h.
+ */
+
+/* The compiler does not know it, and the verifier does. */
+const volatile bool never = false;
+
+/* Set before loading: the pid namespace of the daemon, 0 for the machine's first one. */
+const volatile __u32 pidns_inum = 0;
+
+/* Windows get their number when they are in violation; the daemon sets the first. */
+__u64 next_window_id = 1;
+
+/* The daemon's thread group, in the machine's numbers; 0: it is measured like everybody else. */
+__u32 own_tgid = 0;
+
+/*
+ * The limits, which the daemon may change at any time: of each binding, and of all together; and
+ * how far the latter is used up.
+ */
+struct tlob_limit report_limit = {};
+struct tlob_limit overall_limit = {};
+__u64 overall_until_ns = 0;
+
+/*
+ * Of the ring buffer, so many bytes are for whoever comes first. What is behind them is for all
+ * bindings in equal shares: so many records each.
+ */
+__u64 ring_common = 0;
+__u32 ring_share = 0;
+
+/* Records for which the ring buffer had no room, of all bindings. */
+__u64 n_lost = 0;
+
+/* Timers that could not be armed: those deadlines are found by the tick, or at the stop. */
+__u64 n_timer_failures = 0;
+
+/* Looks of a timer that were in vain, so that it looked again later. */
+__u64 n_put_off = 0;
+
+/* Starts that could not arm a timer, because the program that does it for them did not run. */
+__u64 n_bridge_failures = 0;
+
+/* Tasks that were found running though no hook had seen them get a CPU. */
+__u64 n_missed_switches = 0;
+
+/* Tasks that were no longer asleep, though no hook had seen them wake up. */
+__u64 n_missed_wakeups = 0;
+
+/* Places in the lists of waiters that are taken, on all CPUs. */
+__u32 n_waiters = 0;
+
+/* What to add to the scheduler's clock to get CLOCK_MONOTONIC; 0: not known yet. */
+__u64 sched_clock_offset = 0;
+
+/* Windows of tasks for which there was no slot. */
+__u64 n_tasks_refused = 0;
+
+/* Slots that tasks have, of so many. */
+__u32 slots_used = 0;
+const volatile __u32 slots_max = 0;
+
+/* Tasks with a slot that is only in the hash: see task_new(). */
+__u32 n_unstored = 0;
+
+/* No slot from here on was ever in use. */
+__u32 slots_end = 0;
+
+/*
+ * So many hits of a site on one CPU in less time than this are told the daemon (hits_alarm), once
+ * until it has looked. 0: never.
+ */
+__u64 hits_pace_ns = 0;
+__u32 hits_alarm = 0;
+
+/* Bit mask of the depths at which the cgroups of units lie. */
+__u32 unit_levels = 0;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tlob_site);
+} start_sites SEC(".maps"), stop_sites SEC(".maps");
+
+/* By the index of the site. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tlob_hits);
+} start_hits SEC(".maps"), stop_hits SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct tlob_scope_key);
+	__type(value, struct tlob_scope);
+} start_scopes SEC(".maps"), stop_scopes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tlob_unit);
+} units SEC(".maps");
+
+/* From the id of a cgroup to the unit that runs in it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, __u32);
+} units_by_cgroup SEC(".maps");
+
+/* From the id of a cgroup to the template that it is an instance of. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, __u32);
+} instances SEC(".maps");
+
+/* From the name of a template to units that its instances can become. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, struct tlob_unit_path);
+	__type(value, struct tlob_spares);
+} spares SEC(".maps");
+
+/* From where a cgroup will be made to the unit that it will be. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct tlob_unit_path);
+	__type(value, __u32);
+} units_by_path SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tlob_binding);
+} bindings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tlob_books);
+} statistics SEC(".maps");
+
+/* Apart from the counters, because it is the one figure that cannot be reset by subtraction. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} maxima SEC(".maps");
+
+/*
+ * In groups of bindings, which the daemon makes as they are needed: for all bindings that there may
+ * be, on all CPUs, they would take too much memory.
+ */
+struct histogram_group {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, TLOB_HISTOGRAMS_GROUP);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct tlob_histogram));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct histogram_group);
+} histograms SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tlob_task);
+} tasks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tlob_stack);
+} stacks SEC(".maps");
+
+/*
+ * The stack of whoever wakes a task on that CPU: interrupts are off then. Not that of the sleeper,
+ * which a timer may be looking at.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tlob_stack);
+} waker_stacks SEC(".maps");
+
+/*
+ * Where a record with a stack is put together, to take no more room in the ring buffer than it
+ * needs.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tlob_stack_record);
+} stack_records SEC(".maps");
+
+/* The slot of the last task with one that ran on this CPU, plus one; 0: there was none. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} current_slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tlob_cpu);
+} cpus SEC(".maps");
+
+/* A stack, so that the slots in use stay close together. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(max_entries, 1);
+	__type(value, __u32);
+} free_slots SEC(".maps");
+
+/* From a task to its slot: quick, but see task_slot(). */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, __u32);
+} slots SEC(".maps");
+
+/* The same, by the address of the task_struct. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, __u32);
+} slots_by_task SEC(".maps");
+
+/*
+ * One for each slot. In a map of their own: before Linux 7.0 a uprobe program may not even look
+ * into a map with timers. The daemon sets them up (prepare_timers), because that can fail for want
+ * of memory.
+ */
+struct slot_timer {
+	struct bpf_timer timer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct slot_timer);
+} timers SEC(".maps");
+
+/* Nothing is ever in it: see keep_own_stack(). */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} no_programs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} records SEC(".maps");
+
+/* Of processes in units that are followed: apart from the others, which may come in floods. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 512 * 1024);
+} process_records SEC(".maps");
+
+/* The processes that were told of, by their id as the kernel counts: their exit is told too. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, __u32);
+	__type(value, __u8);
+} processes SEC(".maps");
+
+/* The processes that were told of because they could unwind, and the epoch in which they were. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, __u32);
+	__type(value, __u32);
+} unwinding_processes SEC(".maps");
+
+/* Processes with a probe of their own at a site that has one in all processes too. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, struct tlob_process_site);
+	__type(value, __u8);
+} process_sites SEC(".maps");
+
+#endif

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef BPF_PROGRAM_PROBE_BPF_H
+#define BPF_PROGRAM_PROBE_BPF_H
+
+#include "bpf/program/deadline.bpf.h"
+#include "bpf/program/process.bpf.h"
+#include "bpf/program/site.bpf.h"
+#include "bpf/program/uprobe.bpf.h"
+
+/*
+ * Start and stop: what is done when a probe is hit, for each binding that the hit is for. A start
+ * opens a window and notes the task's totals, a stop ends it and takes the difference.
+ *
+ * These programs can be preempted at any instruction (only migration is off), and the hooks then
+ * run for the very task that is in the middle of one. So statistics are atomic, and totals are read
+ * under a sequence count.
+ */
+
+/* Where a function that begins with that stack pointer has its frame. */
+static __always_inline __u64 frame_of(const struct tlob_binding *b, __u64 stack_pointer)
+{
+	if (!b->has_frame)
+		return 0;
+	/* Its probe is hit when the frame has just gone. */
+	return b->stop == TLOB_STOP_RETURN_PROBE ? stack_pointer + RETURN_ADDRESS_SIZE
+						 : stack_pointer;
+}
+
+static __always_inline void window_open(struct tlob_task *t, __u32 place, __u32 binding,
+					const struct tlob_binding *b, __u64 generation,
+					__u64 stack_pointer)
+{
+	struct tlob_window *w = window_at(t, place);
+	struct next next = { TLOB_NEVER, { TLOB_NEVER, TLOB_NEVER, TLOB_NEVER } };
+	struct snapshot at;
+
+	if (!task_has_windows(t))
+		holders_forget(t);
+	w->generation = generation;
+	w->binding = binding;
+	w->frame = frame_of(b, stack_pointer);
+	frame_note(w, b->stop);
+	if (READ_ONCE(t->elsewhere))
+		WRITE_ONCE(t->elsewhere, t->elsewhere & ~(1U << (place & 7)));
+	task_snapshot(t, &at);
+	w->base_ns[TLOB_RUNNING] = at.total_ns[TLOB_RUNNING];
+	w->base_ns[TLOB_WAITING] = at.total_ns[TLOB_WAITING];
+	w->base_ns[TLOB_SLEEPING] = at.total_ns[TLOB_SLEEPING];
+	w->passed_ns[TLOB_RUNNING] = w->passed_ns[TLOB_WAITING] = w->passed_ns[TLOB_SLEEPING] = 0;
+	w->over_sleep = 0;
+	w->base_stolen_ns = task_stolen(t, bpf_get_current_task_btf(), 0);
+	w->holder_ns[0] = t->holder_ns[0];
+	w->holder_ns[1] = t->holder_ns[1];
+	w->holder_ns[2] = t->holder_ns[2];
+	w->holder_ns[3] = t->holder_ns[3];
+	w->start_ns = at.now;
+	ordered();
+	WRITE_ONCE(w->claim, TLOB_CLAIM_OPEN(at.now));
+	ordered();
+	WRITE_ONCE(*open_at(t, place), generation);
+
+	/* A full barrier: see the top of deadline.bpf.h. */
+	__sync_fetch_and_add(&t->n_opens, 1);
+	next_add(&next, w, b);
+	next_lower(t, &next);
+	if (w->frame && w->frame < READ_ONCE(t->lowest_frame))
+		WRITE_ONCE(t->lowest_frame, w->frame);
+}
+
+/*
+ * While one daemon takes over from another, each place has the probes of both, and a call is told
+ * twice.
+ */
+static __always_inline bool is_handed_over(const struct tlob_binding *b)
+{
+	return READ_ONCE(b->start_cookie_before);
+}
+
+static __always_inline void binding_start(struct hit *hit, __u32 binding, struct tlob_binding *b,
+					  struct tlob_books *stats)
+{
+	__u32 place = NO_PLACE, unused = NO_PLACE;
+	__u64 generation = READ_ONCE(b->generation);
+	struct snapshot at;
+	struct tlob_task *t;
+	__u32 slot;
+
+	if (hit->slot == NO_SLOT) {
+		if (task_is_ours())
+			return;
+		hit->slot = task_new();
+	}
+	slot = hit->slot;
+	t = bpf_map_lookup_elem(&tasks, &slot);
+	if (t)
+		place = window_find(t, generation, &unused);
+	if (t && place < TLOB_WINDOWS_MAX) {
+		const struct tlob_window *w = window_at(t, place);
+
+		if (is_handed_over(b) &&
+		    (!b->has_frame || frame_of(b, hit->stack_pointer) == w->frame))
+			return;
+		if (!b->has_frame ||
+		    (frame_of(b, hit->stack_pointer) < w->frame && !frame_is_overwritten(w))) {
+			count(stats->nested);
+			return;
+		}
+		/* The frame of the open window is gone, and nobody has seen it go. */
+		task_ending(t, &at);
+		window_abandon(slot, place, &at);
+		task_ended(t);
+		unused = place;
+	}
+
+	count(stats->starts);
+	if (!t || unused >= TLOB_WINDOWS_MAX)
+		count(stats->over_limit);
+	else
+		window_open(t, unused, binding, b, generation, hit->stack_pointer);
+}
+
+static __always_inline void binding_unmatched(struct hit *hit, struct tlob_binding *b,
+					      struct tlob_books *stats)
+{
+	__u32 slot = hit->slot, unused;
+	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
+
+	if (!t && task_is_ours())
+		return;
+	if (is_handed_over(b))
+		return;
+	if (!t || window_find(t, READ_ONCE(b->generation), &unused) == NO_PLACE)
+		count(stats->unmatched);
+}
+
+/*
+ * A start of that binding, or a stop that may have found no window; if it is for that binding at
+ * all.
+ */
+__noinline int binding_hit(struct hit *hit, __u32 binding)
+{
+	struct tlob_books *stats = bpf_map_lookup_elem(&statistics, &binding);
+	struct tlob_binding *b;
+
+	if (!hit || !stats)
+		return 0;
+	b = binding_of_hit(hit, binding);
+	if (!b)
+		return 0;
+	if (hit->side == SIDE_START)
+		binding_start(hit, binding, b, stats);
+	else
+		binding_unmatched(hit, b, stats);
+	return 1;
+}
+
+/* What is done once for each thread that has a window with a frame. */
+static __always_inline void task_has_frame(__u32 slot, __u64 stack_pointer)
+{
+	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
+	__u32 epoch = READ_ONCE(unwinding_epoch);
+
+	if (!t || t->lowest_frame == TLOB_NEVER)
+		return;
+	if (!t->stack_is_known)
+		stack_learn(slot, stack_pointer);
+	if (epoch && t->unwinding_epoch != epoch)
+		process_unwinds(slot);
+}
+
+/* Returns the slot of the task if a window may have been opened, else NO_SLOT. */
+static __always_inline __u32 on_start(struct pt_regs *ctx)
+{
+	struct hit hit = {
+		.cookie = hit_cookie(ctx, SIDE_START),
+		.stack_pointer = PT_REGS_SP(ctx),
+		.level = LEVEL_UNKNOWN,
+		.side = SIDE_START,
+	};
+	struct tlob_site *site = site_find(&start_sites, hit.cookie);
+
+	keep_own_stack(ctx);
+	task_current(bpf_get_current_task_btf(), &hit.slot);
+	if (site) {
+		site_count_hit(SIDE_START, (__u32)hit.cookie);
+		site_hit(site, &hit);
+	}
+	task_has_frame(hit.slot, hit.stack_pointer);
+	return hit.slot;
+}
+
+/* Where the start itself may arm the timer (Linux 7.0). */
+static __always_inline void on_start_arm(struct pt_regs *ctx)
+{
+	__u32 slot = on_start(ctx);
+	struct tlob_task *t;
+
+	if (slot == NO_SLOT)
+		return;
+	t = bpf_map_lookup_elem(&tasks, &slot);
+	if (t)
+		timer_arm(t, slot, task_deadline(t), READ_ONCE(t->last_ns));
+}
+
+/* For bridge.bpf.c to be attached to. Global, so that it stays what it is. */
+__noinline int deadline_bridge(__u32 slot)
+{
+	asm volatile("" : "+r"(slot));
+	return slot;
+}
+
+/* Where a tracing program may arm the timer, and the start may not. */
+static __always_inline void on_start_bridge(struct pt_regs *ctx)
+{
+	__u32 slot = on_start(ctx);
+	struct tlob_task *t;
+
+	if (slot == NO_SLOT)
+		return;
+	deadline_bridge(slot);
+	t = bpf_map_lookup_elem(&tasks, &slot);
+	if (t && !timer_is_due(t, task_deadline(t)))
+		count(n_bridge_failures);
+}
+
+/* The open windows of a task that end at a site, as a bit mask. Global, as window_end(). */
+__noinline __u32 windows_at(__u32 slot, __u64 cookie)
+{
+	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
+	__u32 mask = 0, i;
+
+	if (!t)
+		return 0;
+	for (i = 0; i < TLOB_WINDOWS_MAX; i++) {
+		__u64 generation = READ_ONCE(t->open[i]);
+		struct tlob_binding *b;
+		__u32 binding;
+
+		if (!generation)
+			continue;
+		binding = READ_ONCE(t->windows[i].binding);
+		b = bpf_map_lookup_elem(&bindings, &binding);
+		if (b && is_stop_of(b, cookie) && READ_ONCE(b->generation) == generation)
+			mask |= 1U << i;
+	}
+	return mask;
+}
+
+/* Global, as window_end(). */
+__noinline int window_stop(struct hit *hit, __u32 place, const struct snapshot *at)
+{
+	struct tlob_books *stats;
+	struct tlob_window *w;
+	struct tlob_binding *b;
+	struct tlob_task *t;
+	__u32 slot, binding;
+	int ended;
+
+	if (!hit || !at || place >= TLOB_WINDOWS_MAX)
+		return 0;
+	slot = hit->slot;
+	t = bpf_map_lookup_elem(&tasks, &slot);
+	if (!t)
+		return 0;
+	w = window_at(t, place);
+	binding = w->binding;
+	b = bpf_map_lookup_elem(&bindings, &binding);
+	if (!b)
+		return 0;
+
+	/* A way out of an inner call: its frame lies below that of the window. */
+	if (b->stop != TLOB_STOP_PLACE && hit->stack_pointer < w->frame)
+		return 0;
+	/* Of an outer one, for which there was no room: the window's frame is gone. */
+	if (w->frame && hit->stack_pointer > w->frame) {
+		stats = bpf_map_lookup_elem(&statistics, &binding);
+		if (stats)
+			count(stats->unmatched);
+		ended = window_abandon(slot, place, at);
+	} else
+		ended = window_end(slot, place, at, TLOB_END_STOP);
+	if (ended && !task_has_windows(t)) {
+		task_forget_deadlines(t);
+		WRITE_ONCE(t->lowest_frame, TLOB_NEVER);
+	}
+	return 0;
+}
+
+/*
+ * A stop ends the windows of the task that it is the stop of, also when the task has left its unit
+ * meanwhile. Only if there may be bindings here without a window are they looked for.
+ */
+static __always_inline void site_stop(struct hit *hit, const struct snapshot *at)
+{
+	struct tlob_site *site = site_find(&stop_sites, hit->cookie);
+	__u32 i, mask;
+
+	if (!site)
+		return;
+	site_count_hit(SIDE_STOP, (__u32)hit->cookie);
+
+	mask = windows_at(hit->slot, hit->cookie);
+	if ((__u32)__builtin_popcount(mask) < READ_ONCE(site->n_bindings) &&
+	    !(mask && site_is_apart(site)))
+		site_hit(site, hit);
+	for (i = 0; i < TLOB_WINDOWS_MAX && mask; i++, mask >>= 1)
+		if (mask & 1)
+			window_stop(hit, i, at);
+}
+
+static __always_inline int on_stop(struct pt_regs *ctx)
+{
+	struct hit hit = {
+		.stack_pointer = PT_REGS_SP(ctx),
+		.level = LEVEL_UNKNOWN,
+		.side = SIDE_STOP,
+	};
+	struct tlob_task *t = task_current(bpf_get_current_task_btf(), &hit.slot);
+	struct snapshot at = {};
+
+	keep_own_stack(ctx);
+	/* First, so that the window ends when the code that it measures does. */
+	if (t)
+		task_ending(t, &at);
+
+	hit.cookie = hit_cookie(ctx, SIDE_STOP);
+	site_stop(&hit, &at);
+	if (t)
+		task_ended(t);
+	return 0;
+}
+
+/*
+ * The same for the two ways to attach a uprobe (uprobe_multi links, from Linux 6.6 on, want
+ * programs of another attach type), and for who may arm timers.
+ */
+SEC("uprobe")
+int start_perf(struct pt_regs *ctx)
+{
+	on_start(ctx);
+	return 0;
+}
+
+SEC("uprobe")
+int start_multi(struct pt_regs *ctx)
+{
+	on_start(ctx);
+	return 0;
+}
+
+SEC("uprobe")
+int start_perf_bridge(struct pt_regs *ctx)
+{
+	on_start_bridge(ctx);
+	return 0;
+}
+
+SEC("uprobe")
+int start_multi_bridge(struct pt_regs *ctx)
+{
+	on_start_bridge(ctx);
+	return 0;
+}
+
+SEC("uprobe")
+int start_multi_arm(struct pt_regs *ctx)
+{
+	on_start_arm(ctx);
+	return 0;
+}
+
+SEC("uprobe")
+int stop_perf(struct pt_regs *ctx)
+{
+	return on_stop(ctx);
+}
+
+SEC("uprobe")
+int stop_multi(struct pt_regs *ctx)
+{
+	return on_stop(ctx);
+}
+
+#endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef BPF_PROGRAM_SITE_BPF_H
+#define BPF_PROGRAM_SITE_BPF_H
+
+#include "bpf/program/maps.bpf.h"
+
+/*
+ * From a hit of a probe to the bindings that it is for: those of the site whose unit the current
+ * task belongs to. What is then done with each of them is binding_hit(), in probe.bpf.h.
+ */
+
+enum side {
+	SIDE_START,
+	SIDE_STOP,
+};
+
+/* A probe that was hit. */
+struct hit {
+	__u64 cookie;
+	__u64 stack_pointer;
+	__u64 own_cgroup_id; /* of the task; 0: not looked for yet */
+	/* The cgroup of the task at one depth: units mostly lie at the same. */
+	__u64 cgroup_id;
+	__u32 level;
+	__u32 slot;
+	__u32 side;
+	__u32 reserved;
+};
+
+#define LEVEL_UNKNOWN (~0U)
+
+static __always_inline struct tlob_site *site_find(void *sites, __u64 cookie)
+{
+	__u32 index = (__u32)cookie;
+	struct tlob_site *site = bpf_map_lookup_elem(sites, &index);
+
+	return site && READ_ONCE(site->generation) == cookie >> 32 ? site : NULL;
+}
+
+/*
+ * A hit, whoever it is for: it has cost what it costs. The daemon is woken when there are many.
+ * Global, so that it takes no room on the stack of what else a probe does.
+ */
+__noinline int site_count_hit(__u32 side, __u32 site)
+{
+	__u32 type = TLOB_RECORD_NOTICE;
+	struct tlob_hits *hits;
+	__u64 now;
+
+	if (side == SIDE_START)
+		hits = bpf_map_lookup_elem(&start_hits, &site);
+	else
+		hits = bpf_map_lookup_elem(&stop_hits, &site);
+	if (!hits || __sync_fetch_and_add(&hits->n, 1) & (TLOB_HITS_LOOK - 1))
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (now - READ_ONCE(hits->looked_ns) < READ_ONCE(hits_pace_ns) &&
+	    __sync_fetch_and_add(&hits_alarm, 1) == 0)
+		bpf_ringbuf_output(&records, &type, sizeof(type), 0);
+	WRITE_ONCE(hits->looked_ns, now);
+	return 0;
+}
+
+/*
+ * What the probe that was hit says of its site; 0, which is no site's, if the process has a probe
+ * of its own there, for which the program runs once more.
+ */
+static __always_inline __u64 hit_cookie(void *ctx, __u32 side)
+{
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+	struct tlob_process_site key = {
+		.tgid = bpf_get_current_pid_tgid() >> 32,
+		.site = (__u32)cookie,
+		.side = side,
+	};
+
+	if (!(cookie & TLOB_COOKIE_WIDE))
+		return cookie;
+	return bpf_map_lookup_elem(&process_sites, &key) ? 0 : cookie & ~TLOB_COOKIE_WIDE;
+}
+
+/* Most tasks are in the very cgroup of their unit, which is told without calling anybody. */
+static __always_inline bool in_cgroup(struct hit *hit, __u64 id)
+{
+	if (!hit->own_cgroup_id)
+		hit->own_cgroup_id = bpf_get_current_task_btf()->cgroups->dfl_cgrp->kn->id;
+	return hit->own_cgroup_id == id;
+}
+
+static __always_inline __u64 cgroup_at(struct hit *hit, __u32 level)
+{
+	if (hit->level != level) {
+		hit->cgroup_id = bpf_get_current_ancestor_cgroup_id(level);
+		hit->level = level;
+	}
+	return hit->cgroup_id;
+}
+
+static __always_inline bool in_instance_at(struct hit *hit, __u32 unit, __u32 level)
+{
+	__u64 cgroup_id = cgroup_at(hit, level);
+	__u32 *template = bpf_map_lookup_elem(&instances, &cgroup_id);
+
+	return template && *template == unit;
+}
+
+/* Is the task in an instance of that template? Mostly they are all at one depth. */
+static __always_inline bool in_instance(struct hit *hit, __u32 unit, const struct tlob_unit *u)
+{
+	__u32 level = READ_ONCE(u->level), others = READ_ONCE(u->levels) & ~(1U << (level & 31));
+
+	if (in_instance_at(hit, unit, level))
+		return true;
+	for (level = 0; level < TLOB_UNIT_LEVELS && others; level++, others >>= 1)
+		if (others & 1 && in_instance_at(hit, unit, level))
+			return true;
+	return false;
+}
+
+static __always_inline bool in_unit(struct hit *hit, __u32 unit)
+{
+	struct tlob_unit *u;
+	__u64 id;
+
+	if (unit == TLOB_UNIT_NONE)
+		return true;
+	u = bpf_map_lookup_elem(&units, &unit);
+	if (!u)
+		return false;
+	id = READ_ONCE(u->cgroup_id);
+	if (id == TLOB_CGROUP_MANY)
+		return in_instance(hit, unit, u);
+	return id && (in_cgroup(hit, id) || cgroup_at(hit, u->level) == id);
+}
+
+static __always_inline bool is_stop_of(const struct tlob_binding *b, __u64 cookie)
+{
+	return cookie == READ_ONCE(b->stop_cookie) || cookie == READ_ONCE(b->stop_cookie_before);
+}
+
+static __always_inline bool is_start_of(const struct tlob_binding *b, __u64 cookie)
+{
+	return cookie == READ_ONCE(b->start_cookie) || cookie == READ_ONCE(b->start_cookie_before);
+}
+
+/* That binding, if the hit is for it. */
+static __always_inline struct tlob_binding *binding_of_hit(struct hit *hit, __u32 binding)
+{
+	struct tlob_binding *b = bpf_map_lookup_elem(&bindings, &binding);
+
+	if (!b || !READ_ONCE(b->generation))
+		return NULL;
+	if (!(hit->side == SIDE_START ? is_start_of(b, hit->cookie) : is_stop_of(b, hit->cookie)))
+		return NULL;
+	return in_unit(hit, b->unit) ? b : NULL;
+}
+
+/*
+ * Returns whether the hit is for that binding. Global, so that the verifier looks at it once and
+ * not for each place in a list.
+ */
+int binding_hit(struct hit *hit, __u32 binding);
+
+/* Global, as above. */
+__noinline int scope_hit(struct hit *hit, __u32 unit)
+{
+	struct tlob_scope_key key = { .unit = unit };
+	struct tlob_scope *scope;
+	__u32 i, n = 0;
+
+	if (!hit)
+		return 0;
+	key.site = (__u32)hit->cookie;
+	if (hit->side == SIDE_START)
+		scope = bpf_map_lookup_elem(&start_scopes, &key);
+	else
+		scope = bpf_map_lookup_elem(&stop_scopes, &key);
+	if (!scope)
+		return 0;
+	for (i = 0; i < TLOB_SCOPE_BINDINGS_MAX && i < scope->n; i++)
+		n += binding_hit(hit, scope->binding[i]);
+	return n;
+}
+
+/* Global, as above. */
+__noinline int scopes_hit(struct hit *hit, __u32 n_unconfined)
+{
+	__u32 levels = READ_ONCE(unit_levels), level, n = 0;
+
+	if (!hit)
+		return 0;
+	if (n_unconfined)
+		n += scope_hit(hit, TLOB_UNIT_NONE);
+	for (level = 0; level < TLOB_UNIT_LEVELS; level++) {
+		__u64 cgroup_id;
+		__u32 *unit;
+
+		if (!(levels & 1U << level))
+			continue;
+		cgroup_id = cgroup_at(hit, level);
+		unit = bpf_map_lookup_elem(&units_by_cgroup, &cgroup_id);
+		if (unit)
+			n += scope_hit(hit, *unit);
+		unit = bpf_map_lookup_elem(&instances, &cgroup_id);
+		if (unit)
+			n += scope_hit(hit, *unit);
+	}
+	return n;
+}
+
+/* Is at most one binding of the site for the same task? Units must not lie in each other, then. */
+static __always_inline bool site_is_apart(const struct tlob_site *site)
+{
+	__u32 levels = READ_ONCE(unit_levels);
+
+	return READ_ONCE(site->apart) && !(levels & (levels - 1));
+}
+
+/* binding_hit() for each binding of the site; it looks itself whether the hit is for it. */
+static __always_inline void site_hit(struct tlob_site *site, struct hit *hit)
+{
+	__u32 i, n = 0;
+
+	for (i = 0; i < TLOB_SITE_BINDINGS_MAX && i < site->n; i++)
+		n += binding_hit(hit, READ_ONCE(site->binding[i]));
+	if (READ_ONCE(site->n_scoped))
+		n += scopes_hit(hit, READ_ONCE(site->n_unconfined));
+	if (!n && hit->side == SIDE_START)
+		count(site->n_outside);
+}
+
+#endif

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * From the BPF object that is built into the daemon to programs in the kernel: which of its
+ * programs this kernel can take is found by loading them, best first. Then the maps are given what
+ * the programs rely on: a timer for each slot, and the slots that are free. Bindings and windows
+ * are none of its business.
+ */
+
+#include "bpf/programs.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+#include <malloc.h>
+#include <stddef.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "bpf/iterator.h"
+#include "bpf/layout.h"
+#include "bpf/uprobe.h"
+#include "cgroup.h"
+
+#define INSTANCES_MAX   16384       /* of templates; memory is taken as they come */
+#define PIDNS_INIT_INUM 0xEFFFFFFCU /* PROC_PID_INIT_INO */
+
+/* libbpf's own messages are for its developers: what fails is said by us. */
+static int ignore_libbpf(enum libbpf_print_level level, const char *format, va_list ap) {
+        return 0;
+}
+
+static uint32_t pid_namespace(void) {
+        struct stat st;
+
+        if (stat("/proc/self/ns/pid", &st) < 0 || st.st_ino == PIDNS_INIT_INUM)
+                return 0;
+        return (uint32_t) st.st_ino;
+}
+
+static int set_sizes(struct tlob_bpf *bpf, const BackendConfig *config) {
+        int n_cpus = libbpf_num_possible_cpus();
+        struct {
+                struct bpf_map *map;
+                size_t n;
+        } sizes[] = {
+                { bpf->maps.start_sites, bpf_programs_sites_max(config) },
+                { bpf->maps.stop_sites, bpf_programs_sites_max(config) },
+                { bpf->maps.start_hits, bpf_programs_sites_max(config) },
+                { bpf->maps.stop_hits, bpf_programs_sites_max(config) },
+                { bpf->maps.start_scopes, bpf_programs_sites_max(config) },
+                { bpf->maps.stop_scopes, bpf_programs_sites_max(config) },
+                { bpf->maps.units, config->bindings_max + 1 },
+                { bpf->maps.units_by_cgroup, config->bindings_max + 1 },
+                { bpf->maps.units_by_path, config->bindings_max + 1 },
+                { bpf->maps.instances, INSTANCES_MAX },
+                { bpf->maps.spares, config->bindings_max },
+                { bpf->maps.bindings, config->bindings_max },
+                { bpf->maps.statistics, config->bindings_max },
+                { bpf->maps.maxima, config->bindings_max },
+                { bpf->maps.histograms,
+                  (config->bindings_max + TLOB_HISTOGRAMS_GROUP - 1) / TLOB_HISTOGRAMS_GROUP },
+                { bpf->maps.cpus, n_cpus > 0 ? (size_t) n_cpus : 1 },
+                { bpf->maps.tasks, config->tasks_max },
+                { bpf->maps.stacks, config->tasks_max },
+                { bpf->maps.timers, config->tasks_max },
+                { bpf->maps.free_slots, config->tasks_max },
+                { bpf->maps.slots_by_task, config->tasks_max },
+                { bpf->maps.records, config->ring_buffer_size },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(sizes); i++) {
+                int r = bpf_map__set_max_entries(sizes[i].map, (uint32_t) sizes[i].n);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/*
+ * All maps but constants: the programs that a predecessor has left attached have their own. What is
+ * pinned already is taken.
+ */
+static int pin_maps(const struct tlob_bpf *bpf, const Pins *pins) {
+        struct bpf_map *map;
+
+        bpf_object__for_each_map(map, bpf->obj) {
+                char name[32];
+                int r;
+
+                if (map == bpf->maps.rodata)
+                        continue;
+                /* Names there have no dots. */
+                (void) snprintf(name, sizeof(name), "map_%.26s", bpf_map__name(map));
+                for (char *p = name; *p; p++)
+                        if (*p == '.')
+                                *p = '_';
+                r = bpf_map__set_pin_path(map, pins_path(pins, name).text);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* The start's program for a rung. */
+static struct bpf_program *start_program(const struct tlob_bpf *bpf, bool multi,
+                                         DeadlineMode mode) {
+        switch (mode) {
+        case DEADLINE_UPROBE:
+                return bpf->progs.start_multi_arm;
+        case DEADLINE_FENTRY:
+                return multi ? bpf->progs.start_multi_bridge : bpf->progs.start_perf_bridge;
+        default:
+                return multi ? bpf->progs.start_multi : bpf->progs.start_perf;
+        }
+}
+
+static struct bpf_program *stop_program(const struct tlob_bpf *bpf, bool multi) {
+        return multi ? bpf->progs.stop_multi : bpf->progs.stop_perf;
+}
+
+static struct bpf_program *unwind_program(const struct tlob_bpf *bpf, bool multi) {
+        return multi ? bpf->progs.unwind_multi : bpf->progs.unwind_perf;
+}
+
+/* Only those that are needed: a program that this kernel does not know would fail them all. */
+static void select_programs(struct tlob_bpf *bpf, bool multi, DeadlineMode mode) {
+        struct bpf_program *const all[] = {
+                bpf->progs.start_perf,         bpf->progs.start_multi,
+                bpf->progs.start_multi_arm,    bpf->progs.start_perf_bridge,
+                bpf->progs.start_multi_bridge, bpf->progs.stop_perf,
+                bpf->progs.stop_multi,         bpf->progs.unwind_perf,
+                bpf->progs.unwind_multi,
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(all); i++) {
+                bool needed = all[i] == start_program(bpf, multi, mode) ||
+                              all[i] == stop_program(bpf, multi) ||
+                              all[i] == unwind_program(bpf, multi);
+
+                /* In case that the bridge cannot be had. */
+                if (mode == DEADLINE_FENTRY)
+                        needed =
+                                needed || all[i] == start_program(bpf, multi, DEADLINE_SWITCH_TICK);
+
+                (void) bpf_program__set_autoload(all[i], needed);
+                if (needed && multi)
+                        uprobe_multi_prepare(all[i]);
+        }
+}
+
+/* Its variables are those of the others, so they must lie where theirs do. */
+#define ASSERT_SHARED(variable)                                                                    \
+        _Static_assert(offsetof(struct tlob_bpf__bss, variable) ==                                 \
+                               offsetof(struct tlob_bridge_bpf__bss, variable),                    \
+                       #variable " is not where the bridge looks for it")
+ASSERT_SHARED(n_timer_failures);
+ASSERT_SHARED(n_missed_switches);
+ASSERT_SHARED(unit_levels);
+ASSERT_SHARED(report_limit);
+ASSERT_SHARED(ring_share);
+ASSERT_SHARED(own_tgid);
+
+/* Lets the bridge use the maps of the others. Its constants are its own. */
+static int share_maps(struct tlob_bridge_bpf *bridge, const struct tlob_bpf *bpf) {
+        struct bpf_map *map;
+        int r;
+
+        r = bpf_map__reuse_fd(bridge->maps.bss, bpf_map__fd(bpf->maps.bss));
+        if (r >= 0)
+                r = bpf_map__reuse_fd(bridge->maps.data, bpf_map__fd(bpf->maps.data));
+        bpf_object__for_each_map(map, bridge->obj) {
+                const struct bpf_map *other;
+
+                if (r < 0)
+                        return r;
+                if (bpf_map__is_internal(map))
+                        continue;
+                other = bpf_object__find_map_by_name(bpf->obj, bpf_map__name(map));
+                r = other ? bpf_map__reuse_fd(map, bpf_map__fd(other)) : -ENOENT;
+        }
+        return r;
+}
+
+/* Attaches the program that arms timers to the one of the start. */
+static int load_bridge(BpfPrograms *programs) {
+        const struct tlob_bpf *bpf = programs->bpf;
+        struct tlob_bridge_bpf *bridge;
+        int r;
+
+        bridge = tlob_bridge_bpf__open();
+        if (!bridge)
+                return -errno;
+        programs->bridge = bridge;
+
+        bridge->rodata->pidns_inum = bpf->rodata->pidns_inum;
+        bridge->rodata->slots_max = bpf->rodata->slots_max;
+        bridge->rodata->stack_from_task = bpf->rodata->stack_from_task;
+        bridge->rodata->is_virtual = bpf->rodata->is_virtual;
+        r = share_maps(bridge, bpf);
+        if (r >= 0)
+                r = bpf_program__set_attach_target(bridge->progs.arm_from_start,
+                                                   bpf_programs_start_fd(programs),
+                                                   "deadline_bridge");
+        if (r >= 0)
+                r = tlob_bridge_bpf__load(bridge);
+        if (r >= 0)
+                r = tlob_bridge_bpf__attach(bridge);
+        /* It arms the timers of its start only, and goes with that. */
+        if (r >= 0 && programs->pins)
+                (void) pins_add(programs->pins, bpf_link__fd(bridge->links.arm_from_start), 0,
+                                &(uint64_t){ 0 });
+        return r;
+}
+
+#if defined(__x86_64__)
+
+#define CPUID_HYPERVISOR (1U << 31)
+
+static bool is_virtual_machine(void) {
+        unsigned eax, ebx, ecx, edx;
+
+        return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & CPUID_HYPERVISOR);
+}
+
+#else
+
+/* It may be one. */
+static bool is_virtual_machine(void) {
+        return true;
+}
+
+#endif
+
+/* The programs for a rung of the ladder of deadlines. */
+static int load_rung(BpfPrograms *programs, const BackendConfig *config, DeadlineMode mode) {
+        struct tlob_bpf *bpf;
+        int r;
+
+        bpf = tlob_bpf__open();
+        if (!bpf)
+                return -errno;
+
+        bpf->rodata->pidns_inum = pid_namespace();
+        bpf->rodata->slots_max = config->tasks_max;
+        bpf->rodata->stack_from_task = programs->stack_from_task;
+        bpf->rodata->is_virtual = is_virtual_machine();
+        bpf->rodata->per_cpu_offset = programs->symbols.per_cpu_offset;
+        bpf->rodata->steal_time = programs->symbols.steal_time;
+        memcpy(bpf->rodata->interrupts, &programs->symbols.interrupts, sizeof(struct tlob_text));
+        memcpy(bpf->rodata->softirqs, &programs->symbols.softirqs, sizeof(struct tlob_text));
+        memcpy(bpf->rodata->network, &programs->symbols.network, sizeof(struct tlob_text));
+        bpf->data->next_window_id = now_usec();
+        (void) bpf_program__set_autoattach(bpf->progs.set_callback, false);
+        (void) bpf_program__set_autoattach(bpf->progs.find_processes, false);
+        select_programs(bpf, programs->multi, mode);
+
+        r = set_sizes(bpf, config);
+        if (r >= 0 && programs->pins)
+                r = pin_maps(bpf, programs->pins);
+        if (r >= 0)
+                r = tlob_bpf__load(bpf);
+        if (r < 0) {
+                tlob_bpf__destroy(bpf);
+                return r;
+        }
+        programs->bpf = bpf;
+        programs->mode = mode;
+        if (mode == DEADLINE_FENTRY && load_bridge(programs) < 0) {
+                tlob_bridge_bpf__destroy(programs->bridge);
+                programs->bridge = NULL;
+                programs->mode = DEADLINE_SWITCH_TICK;
+        }
+        return 0;
+}
+
+/*
+ * The stack of a sleeper through its task, else each time that it goes to sleep: on kernels that
+ * are too old for the first rung anyway.
+ */
+static int load_with_stacks(BpfPrograms *programs, const BackendConfig *config, DeadlineMode mode) {
+        int r;
+
+        programs->stack_from_task = true;
+        r = load_rung(programs, config, mode);
+        if (r >= 0 || mode == DEADLINE_UPROBE)
+                return r;
+        programs->stack_from_task = false;
+        return load_rung(programs, config, mode);
+}
+
+/* Down the ladder: whether a kernel can do it is found by doing it. */
+static int load_best(BpfPrograms *programs, const BackendConfig *config) {
+        int r = -EOPNOTSUPP;
+
+        for (DeadlineMode mode = config->deadline_mode; r < 0 && mode <= DEADLINE_SWITCH_TICK;
+             mode++) {
+                /* Kernels where a uprobe may arm timers have uprobe_multi links. */
+                if (mode != DEADLINE_UPROBE || programs->multi)
+                        r = load_with_stacks(programs, config, mode);
+        }
+        return r;
+}
+
+/* The rung of the predecessor, whose hooks go on. */
+static int load_same(BpfPrograms *programs, const BackendConfig *config,
+                     const KeptFormat *inherited) {
+        programs->stack_from_task = inherited->stack_from_task;
+        return load_rung(programs, config, (DeadlineMode) inherited->mode);
+}
+
+static int run_program(const struct bpf_program *program, void *context, size_t size) {
+        LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = context, .ctx_size_in = (uint32_t) size);
+
+        return bpf_prog_test_run_opts(bpf_program__fd(program), &opts);
+}
+
+/*
+ * Each timer takes memory that the kernel may not have at once: a batch that got nowhere is tried
+ * again, and what has no timer in the end has its deadlines found by the tick.
+ */
+static int prepare_timers(const BpfPrograms *programs, unsigned tasks_max) {
+        unsigned done = 0, failures = 0;
+
+        while (done < tasks_max && failures < 100) {
+                struct tlob_timers request = { .first = done, .n = tasks_max - done };
+                int r;
+
+                r = run_program(programs->bpf->progs.prepare_timers, &request, sizeof(request));
+                if (r < 0)
+                        return r;
+                failures = request.done > 0 ? 0 : failures + 1;
+                done += request.done;
+        }
+        return 0;
+}
+
+/* Runs the program that gives each slot's timer its callback. */
+static int set_callbacks(const BpfPrograms *programs) {
+        union bpf_iter_link_info info = {
+                .map.map_fd = (uint32_t) bpf_map__fd(programs->bpf->maps.tasks),
+        };
+        LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+
+        return iterator_run(programs->bpf->progs.set_callback, &opts);
+}
+
+/*
+ * In a container the depths of cgroups that we see begin at its root, those in the kernel do not.
+ */
+static int find_root_level(BpfPrograms *programs) {
+        _cleanup_close_ int root_fd = -EBADF;
+        uint64_t root_id;
+        struct tlob_root root = {};
+        unsigned level;
+        int r;
+
+        root_fd = cgroup_open_root();
+        if (root_fd < 0)
+                return 0;
+        r = cgroup_path_get_id(root_fd, "/", &root_id, &level);
+        if (r < 0)
+                return r;
+        root.cgroup_id = root_id;
+        r = run_program(programs->bpf->progs.find_root_level, &root, sizeof(root));
+        if (r < 0)
+                return r;
+        programs->root_level = root.found ? root.level : 0;
+        programs->bpf->bss->unit_root_level = programs->root_level;
+        programs->bpf->bss->unit_root_id = root_id;
+        return 0;
+}
+
+static int fill_free_slots(const BpfPrograms *programs, unsigned tasks_max) {
+        /* A stack: the lowest slot comes off first. */
+        for (uint32_t slot = tasks_max; slot-- > 0;)
+                if (bpf_map_update_elem(bpf_map__fd(programs->bpf->maps.free_slots), NULL, &slot,
+                                        BPF_ANY) < 0)
+                        return -errno;
+        return 0;
+}
+
+/* What the programs rely on in their maps. */
+static int prepare(BpfPrograms *programs, const BackendConfig *config) {
+        int r;
+
+        r = prepare_timers(programs, config->tasks_max);
+        if (r >= 0)
+                r = set_callbacks(programs);
+        if (r >= 0)
+                r = fill_free_slots(programs, config->tasks_max);
+        return r;
+}
+
+int bpf_programs_load(BpfPrograms *programs, const BackendConfig *config, Pins *pins,
+                      const KeptFormat *inherited) {
+        int r;
+
+        (void) libbpf_set_print(ignore_libbpf);
+        *programs = (BpfPrograms){ .multi = uprobe_multi_is_supported(), .pins = pins };
+        programs->by_process = programs->multi && uprobe_multi_takes_processes();
+
+        /* Where it is not known, nobody is said to have woken a task. */
+        (void) kernel_symbols_find(&programs->symbols);
+
+        r = inherited ? load_same(programs, config, inherited) : load_best(programs, config);
+        if (r >= 0 && !inherited)
+                r = prepare(programs, config);
+        if (r >= 0)
+                r = find_root_level(programs);
+        if (r >= 0 && config->leave_out_self)
+                r = run_program(programs->bpf->progs.leave_out_caller, NULL, 0);
+        if (r < 0)
+                return r;
+        programs->pinned = inherited;
+
+        /* libbpf had the type information of the whole kernel in memory. */
+        (void) malloc_trim(0);
+        return 0;
+}
+
+/* So that they go on without us. */
+static int pin_hooks(const BpfPrograms *programs) {
+        const struct bpf_object_skeleton *skeleton = programs->bpf->skeleton;
+
+        for (int i = 0; i < skeleton->prog_cnt; i++) {
+                const struct bpf_link *link = *skeleton->progs[i].link;
+                char name[32];
+                int r;
+
+                if (!link)
+                        continue;
+                (void) snprintf(name, sizeof(name), "hook_%i", i);
+                r = pins_add_named(programs->pins, name, bpf_link__fd(link));
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int bpf_programs_attach(BpfPrograms *programs) {
+        int r;
+
+        r = tlob_bpf__attach(programs->bpf);
+        if (r >= 0 && programs->pins)
+                programs->pinned = pin_hooks(programs) >= 0;
+        return r;
+}
+
+static uint64_t hash_programs(void) {
+        size_t size;
+        const void *object = tlob_bpf__elf_bytes(&size);
+
+        return kept_hash(object, size);
+}
+
+void bpf_programs_get_format(const BpfPrograms *programs, const BackendConfig *config,
+                             KeptFormat *ret) {
+        *ret = (KeptFormat){
+                .mode = programs->mode,
+                .allowed_mode = config->deadline_mode,
+                .programs = hash_programs(),
+                .bindings_max = config->bindings_max,
+                .tasks_max = config->tasks_max,
+                .ring_buffer_size = config->ring_buffer_size,
+                .stack_from_task = programs->stack_from_task,
+        };
+}
+
+bool bpf_programs_fit(const KeptFormat *format, const BackendConfig *config) {
+        return format->programs == hash_programs() && format->mode <= DEADLINE_SWITCH_TICK &&
+               format->allowed_mode == config->deadline_mode &&
+               format->bindings_max == config->bindings_max &&
+               format->tasks_max == config->tasks_max &&
+               format->ring_buffer_size == config->ring_buffer_size;
+}
+
+void bpf_programs_done(BpfPrograms *programs) {
+        tlob_bridge_bpf__destroy(programs->bridge);
+        tlob_bpf__destroy(programs->bpf);
+        *programs = (BpfPrograms){};
+}
+
+int bpf_programs_start_fd(const BpfPrograms *programs) {
+        return bpf_program__fd(start_program(programs->bpf, programs->multi, programs->mode));
+}
+
+int bpf_programs_stop_fd(const BpfPrograms *programs) {
+        return bpf_program__fd(stop_program(programs->bpf, programs->multi));
+}
+
+int bpf_programs_unwind_fd(const BpfPrograms *programs) {
+        return bpf_program__fd(unwind_program(programs->bpf, programs->multi));
+}
+
+int bpf_programs_check_slot(const BpfPrograms *programs, uint32_t slot) {
+        return run_program(programs->bpf->progs.check_slot, &slot, sizeof(slot));
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BPF_SITE_H
+#define BPF_SITE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "bpf/crowd.h"
+#include "bpf/detacher.h"
+#include "bpf/layout.h"
+#include "bpf/site-list.h"
+#include "bpf/uprobe.h"
+
+/*
+ * The places where probes of one kind (start or stop) sit, and which bindings each of them is for.
+ * A site is one place in a file, or several that mean the same: every way out of a function. Its
+ * probes are shared by all bindings there.
+ */
+
+typedef struct SiteKey {
+        dev_t dev;
+        ino_t inode;
+        const uint64_t *offsets; /* not owned; ascending */
+        size_t n_offsets;
+        bool is_return;
+        bool by_process;   /* only in the processes of the units that its bindings are for */
+        uint64_t price_ns; /* of a hit there; follows from the place */
+} SiteKey;
+
+/* How far a site reaches. */
+typedef struct SiteReach {
+        bool by_process;
+        bool is_wide;        /* nevertheless: there were too many processes, or too many new ones */
+        size_t n_processes;  /* of its units, of those that are known */
+        uint64_t n_outside;  /* hits of tasks that no binding is for, since the site is there */
+        uint64_t n_admitted; /* processes that got probes of their own */
+        uint64_t n_missed;   /* that got none */
+        uint64_t late_ns;    /* from when a process was seen to when it had them, in all */
+        uint64_t late_max_ns; /* the longest */
+} SiteReach;
+
+/* A process of one of the units of a site. */
+typedef struct SiteProcess {
+        uint32_t tgid;  /* as the kernel counts */
+        uint32_t round; /* when it was told last */
+        Uprobe *uprobe; /* NULL: the one for all processes is its, or it has none */
+} SiteProcess;
+
+typedef struct Site {
+        bool is_inherited; /* of a daemon before this one, which had bindings there */
+        bool is_needed;    /* and its probes count until the binding has others */
+        SiteKey key;
+        SiteUser *users;
+        unsigned n_users;
+        Uprobe *uprobe; /* in all processes; by process: only when there were too many of them */
+
+        /* By process */
+        int file_fd;
+        SiteProcess *processes;
+        size_t n_processes;
+        Crowd crowd;
+        SiteReach reach;
+} Site;
+
+/* What all probes of a table have in common: as in UprobeSpec. */
+typedef struct SiteProbes {
+        int prog_fd;
+        bool multi;
+        Pins *pins;
+        Detacher *detacher;
+        uint32_t side;        /* as in tlob_process_site */
+        int process_sites_fd; /* the map */
+        int hits_fd;          /* the same, of this side */
+        size_t n_cpus;        /* that it has values for */
+} SiteProbes;
+
+typedef struct SiteTable {
+        Site *items;              /* an index here is an index in the map */
+        struct tlob_site *memory; /* shared with the programs */
+        size_t n;
+        SiteProbes probes;
+        int scopes_fd;
+        uint32_t *generation; /* of the site that was made last; not owned */
+        uint32_t round;       /* see site_table_begin_round() */
+} SiteTable;
+
+/*
+ * The probes of a site: cookie says what they tell, pid where they are. Returns 0 or a negative
+ * errno.
+ */
+int site_attach(SiteTable *table, Site *site, int file_fd, uint64_t cookie, uint32_t pid,
+                Uprobe **ret);
+
+uint32_t site_index(const SiteTable *table, const Site *site);
+
+/* What the probes of that site tell the programs. */
+uint64_t site_table_cookie(const SiteTable *table, uint32_t site);
+
+#endif

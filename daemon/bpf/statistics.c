@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The books of a binding: what the programs have counted, summed up over all CPUs, and what its
+ * sites know of their reach. Counters go up as long as the index is in use; a reset only moves the
+ * base from which they count.
+ */
+
+#include <bpf/bpf.h>
+
+#include "bpf/backend.h"
+
+int bpf_entry_clear_maximum(BpfBackend *b, uint32_t index) {
+        _cleanup_free_ uint64_t *maxima = NULL;
+
+        maxima = calloc(b->n_cpus, sizeof(*maxima));
+        if (!maxima)
+                return -ENOMEM;
+        return bpf_map_update_elem(bpf_map__fd(b->programs.bpf->maps.maxima), &index, maxima,
+                                   BPF_ANY);
+}
+
+/* Another binding may have had this index. */
+int bpf_entry_clear_books(BpfBackend *b, uint32_t index) {
+        _cleanup_free_ struct tlob_books *books = NULL;
+        int r;
+
+        books = calloc(b->n_cpus, sizeof(*books));
+        if (!books)
+                return -ENOMEM;
+        r = bpf_map_update_elem(bpf_map__fd(b->programs.bpf->maps.statistics), &index, books,
+                                BPF_ANY);
+        if (r >= 0)
+                r = histogram_table_clear(&b->histograms, index);
+        if (r < 0)
+                return r;
+        return bpf_entry_clear_maximum(b, index);
+}
+
+static void books_add(struct tlob_books *books, const struct tlob_books *more) {
+        const uint64_t *from = (const uint64_t *) more;
+        uint64_t *to = (uint64_t *) books;
+
+        for (size_t i = 0; i < sizeof(*books) / sizeof(*to); i++)
+                to[i] += from[i];
+}
+
+void bpf_counters_sum(const struct tlob_books *per_cpu, size_t n_cpus, Counters *ret) {
+        struct tlob_books sum = {};
+
+        for (size_t cpu = 0; cpu < n_cpus; cpu++)
+                books_add(&sum, &per_cpu[cpu]);
+        *ret = (Counters){
+                .starts = sum.starts,
+                .in_budget = sum.in_budget,
+                .violated = sum.violated,
+                .over_limit = sum.over_limit,
+                .nested = sum.nested,
+                .unmatched = sum.unmatched,
+                .violations = sum.violations,
+                .lost = sum.lost,
+                .suppressed = sum.suppressed,
+        };
+        memcpy(ret->ended, sum.ended, sizeof(ret->ended));
+        memcpy(ret->spent_ns, sum.spent_ns, sizeof(ret->spent_ns));
+}
+
+void bpf_counters_set_reach(Counters *counters, const SiteReach *reach) {
+        counters->outside = reach->n_outside;
+        counters->processes = reach->n_admitted;
+        counters->processes_missed = reach->n_missed;
+        counters->late_ns = reach->late_ns;
+}
+
+uint64_t bpf_entry_get_cost(const BpfBackend *b, const Entry *entry) {
+        return site_table_get_cost(&b->start_sites, entry->start_site) +
+               site_table_get_cost(&b->stop_sites, entry->stop_site);
+}
+
+static void counters_subtract(Counters *counters, const Counters *base) {
+        const uint64_t *from = (const uint64_t *) base;
+        uint64_t *to = (uint64_t *) counters;
+
+        for (size_t i = 0; i < sizeof(*counters) / sizeof(*to); i++)
+                to[i] -= from[i];
+}
+
+int bpf_entry_read_statistics(BpfBackend *b, const Entry *entry, Statistics *ret) {
+        _cleanup_free_ struct tlob_books *books = NULL;
+        _cleanup_free_ uint64_t *maxima = NULL;
+        uint32_t index = entry->user.binding;
+        SiteReach reach;
+
+        books = calloc(b->n_cpus, sizeof(*books));
+        maxima = calloc(b->n_cpus, sizeof(*maxima));
+        if (!books || !maxima)
+                return -ENOMEM;
+        if (bpf_map_lookup_elem(bpf_map__fd(b->programs.bpf->maps.statistics), &index, books) < 0 ||
+            bpf_map_lookup_elem(bpf_map__fd(b->programs.bpf->maps.maxima), &index, maxima) < 0)
+                return -errno;
+
+        reach = entry->retired ? entry->reach
+                               : site_table_get_reach(&b->start_sites, entry->start_site);
+        *ret = (Statistics){
+                .late_max_ns = reach.late_max_ns,
+                .cost_ns = entry->retired ? entry->cost_ns
+                                          : bpf_entry_get_cost(b, entry) - entry->cost_base_ns,
+        };
+        bpf_counters_sum(books, b->n_cpus, &ret->counters);
+        bpf_counters_set_reach(&ret->counters, &reach);
+        counters_subtract(&ret->counters, &entry->base);
+        for (size_t cpu = 0; cpu < b->n_cpus; cpu++)
+                if (maxima[cpu] > ret->max_ns)
+                        ret->max_ns = maxima[cpu];
+        ret->open = task_table_count(&b->tasks, entry->generation);
+        return 0;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * How one daemon takes over from another, which has ended in whatever way, while all that it had in
+ * the kernel goes on: its maps and hooks are used as they are. A binding of the same name at the
+ * same places keeps its index and generation, and with them its books and open windows. It gets
+ * probes of its own; those of the predecessor are told apart by their cookies, count too as long as
+ * they are there, and go when all bindings are in place. So at no moment a call is missed, and as
+ * long as a hit of the old ones may be underway, none is taken for a second call.
+ *
+ * Not taken over: how far probes reach and how long processes went without (counted anew), which
+ * processes have probes on unwinding (told anew, with their next window), and since when lengths of
+ * windows were counted, if that was reset.
+ */
+
+#include <sys/epoll.h>
+
+#include "bpf/backend.h"
+
+static KeptPlaces places_of(const Binding *binding) {
+        const BindingSites *sites = &binding->resolved.sites;
+        KeptPlaces places = {
+                .device = binding->resolved.device,
+                .inode = binding->resolved.inode,
+                .size = binding->resolved.stamp.size,
+                .mtime_ns = binding->resolved.stamp.mtime_ns,
+                .start = sites->start.offset,
+                .stop = sites->how,
+                .has_frame = sites->has_frame,
+        };
+
+        if (sites->how == TLOB_STOP_PLACE)
+                places.stops = sites->stop.offset;
+        if (sites->how == TLOB_STOP_EXITS)
+                places.stops = kept_hash(sites->exits.offsets,
+                                         sites->exits.n * sizeof(*sites->exits.offsets));
+        return places;
+}
+
+void bpf_entry_keep(BpfBackend *b, const Entry *entry, const Binding *binding) {
+        const char *unit = binding->unit ?: "";
+        KeptBinding *kept;
+
+        if (!b->kept)
+                return;
+        kept = &b->kept->bindings[entry->user.binding];
+        __atomic_store_n(&kept->generation, 0, __ATOMIC_SEQ_CST);
+        kept->limit = (BindingLimit){};
+        if (strlen(binding->name) >= sizeof(kept->name) || strlen(unit) >= sizeof(kept->unit))
+                return;
+        kept->places = places_of(binding);
+        kept->base = entry->base;
+        strcpy(kept->name, binding->name);
+        strcpy(kept->unit, unit);
+        __atomic_store_n(&kept->generation, entry->generation, __ATOMIC_RELEASE);
+}
+
+void bpf_entry_keep_base(BpfBackend *b, const Entry *entry) {
+        if (b->kept)
+                b->kept->bindings[entry->user.binding].base = entry->base;
+}
+
+void bpf_entry_forget(BpfBackend *b, const Entry *entry) {
+        if (b->kept)
+                b->kept->bindings[entry->user.binding].generation = 0;
+}
+
+Entry *bpf_entry_find_inherited(BpfBackend *b, const Binding *binding) {
+        KeptPlaces places;
+
+        if (!b->is_taking_over)
+                return NULL;
+        places = places_of(binding);
+        for (size_t i = 0; i < b->n_entries; i++) {
+                const KeptBinding *kept = &b->kept->bindings[i];
+
+                if (b->entries[i].inherited && kept->generation == b->entries[i].generation &&
+                    streq(kept->name, binding->name) && streq(kept->unit, binding->unit ?: "") &&
+                    memcmp(&kept->places, &places, sizeof(places)) == 0)
+                        return &b->entries[i];
+        }
+        return NULL;
+}
+
+/* Nobody has it in the configuration any more, or it is at other places now. */
+static void remove_inherited(BpfBackend *b, Entry *entry) {
+        Statistics final = {};
+
+        __atomic_store_n(&b->bindings[entry->user.binding].generation, 0, __ATOMIC_SEQ_CST);
+        bpf_entry_forget(b, entry);
+        bpf_entry_end_windows(b, entry, &final, NULL);
+        /* Its place is free when what it had to report has been. */
+        entry->inherited = false;
+        entry->retired = true;
+}
+
+typedef struct Detaching {
+        const Pins *pins;
+        Detacher *detacher;
+} Detaching;
+
+static void detach_inherited(uint64_t pin, void *userdata) {
+        const Detaching *detaching = userdata;
+        Uprobe *uprobe = uprobe_inherit(detaching->pins, pin);
+
+        if (!uprobe)
+                pins_remove(detaching->pins, pin);
+        detacher_push(detaching->detacher, uprobe);
+}
+
+static bool was_rewritten(const KeptPlaces *before, const KeptPlaces *now) {
+        return before->device == now->device && before->inode == now->inode &&
+               (before->size != now->size || before->mtime_ns != now->mtime_ns);
+}
+
+/*
+ * A probe has a copy of the instruction that was at its place when it was set, and shares that with
+ * one that is set there before it goes. So when somebody has written in the file since, the old
+ * ones go first, however long that takes.
+ */
+int bpf_backend_leave_rewritten(BpfBackend *b, const Binding *binding) {
+        _cleanup_(detacher_freep) Detacher *detacher = NULL;
+        KeptPlaces places = places_of(binding);
+        bool any = false;
+        int r;
+
+        for (size_t i = 0; b->is_taking_over && i < b->n_entries; i++)
+                if (b->entries[i].inherited &&
+                    was_rewritten(&b->kept->bindings[i].places, &places)) {
+                        remove_inherited(b, &b->entries[i]);
+                        any = true;
+                }
+        if (!any)
+                return 0;
+        r = detacher_new(&detacher);
+        if (r < 0)
+                return r;
+        pins_visit_inherited(b->pins, uprobe_file_group(places.device, places.inode),
+                             detach_inherited, &(Detaching){ b->pins, detacher });
+        return 0;
+}
+
+/*
+ * Of two that are gone, the second may have been killed before it had probes for all of its
+ * bindings: then those of the first are the ones that count.
+ */
+static void need_probes_of(BpfBackend *b, const struct tlob_binding *shared) {
+        bool first = !b->was_complete && shared->start_cookie_before;
+
+        site_table_need_inherited(&b->start_sites,
+                                  first ? shared->start_cookie_before : shared->start_cookie);
+        site_table_need_inherited(&b->stop_sites,
+                                  first ? shared->stop_cookie_before : shared->stop_cookie);
+}
+
+static int watch_predecessor(const BpfBackend *b) {
+        if (epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, detacher_get_fd(b->predecessor),
+                      &(struct epoll_event){ .events = EPOLLIN }) < 0)
+                return -errno;
+        return 0;
+}
+
+int bpf_backend_inherit(BpfBackend *b) {
+        KeptCommon *common = b->kept->common;
+        int r;
+
+        b->is_taking_over = true;
+        b->was_complete = common->is_complete;
+        common->is_complete = false;
+        for (size_t i = 0; i < b->n_entries; i++) {
+                const struct tlob_binding *shared = &b->bindings[i];
+                Entry *entry = &b->entries[i];
+
+                if (!shared->generation)
+                        continue;
+                need_probes_of(b, shared);
+                *entry = (Entry){
+                        .generation = shared->generation,
+                        .inherited = true,
+                        .user = { .binding = (uint32_t) i, .unit = shared->unit },
+                        .base = b->kept->bindings[i].base,
+                };
+                memcpy(entry->budget_ns, shared->budget_ns, sizeof(entry->budget_ns));
+                /* Windows are told apart by it: it must not come again. */
+                if (common->generation < entry->generation)
+                        common->generation = entry->generation;
+        }
+        site_table_drop_unneeded(&b->start_sites);
+        site_table_drop_unneeded(&b->stop_sites);
+        r = detacher_new(&b->predecessor);
+        if (r >= 0)
+                r = watch_predecessor(b);
+        return r < 0 ? r : histogram_table_inherit(&b->histograms);
+}
+
+/* The start first: no window may open that cannot end. */
+static void leave_probes_before(struct tlob_binding *shared) {
+        __atomic_store_n(&shared->start_cookie_before, 0, __ATOMIC_RELEASE);
+        __atomic_store_n(&shared->stop_cookie_before, 0, __ATOMIC_RELEASE);
+}
+
+void bpf_backend_leave_predecessor(BpfBackend *b) {
+        if (!b->predecessor || b->is_taking_over || detacher_is_busy(b->predecessor))
+                return;
+        b->predecessor = detacher_free(b->predecessor);
+        for (size_t i = 0; i < b->n_entries; i++)
+                leave_probes_before(&b->bindings[i]);
+        site_table_drop_inherited(&b->start_sites);
+        site_table_drop_inherited(&b->stop_sites);
+}
+
+int bpf_backend_finish(Backend *backend) {
+        BpfBackend *b = BPF(backend);
+
+        if (!b->is_taking_over)
+                return 0;
+        /* Whoever had probes of the predecessor has ours now. */
+        (void) process_reader_run_due_round(&b->processes);
+        b->is_taking_over = false;
+        b->kept->common->is_complete = true;
+        for (size_t i = 0; i < b->n_entries; i++)
+                if (b->entries[i].inherited)
+                        remove_inherited(b, &b->entries[i]);
+        pins_end_inherited(b->pins, detach_inherited, &(Detaching){ b->pins, b->predecessor });
+        unit_table_drop_inherited(&b->units);
+        bpf_backend_leave_predecessor(b);
+        return 1;
+}
+
+int bpf_backend_keep(Backend *backend, int ret_fds[static BACKEND_N_KEPT]) {
+        const BpfBackend *b = BPF(backend);
+
+        if (!b->kept)
+                return -EOPNOTSUPP;
+        ret_fds[0] = pins_get_fd(b->pins);
+        ret_fds[1] = b->kept->fd;
+        return 0;
+}
+
+uint64_t *bpf_backend_kept_lost(Backend *backend) {
+        const BpfBackend *b = BPF(backend);
+
+        return b->kept ? &b->kept->common->lost : NULL;
+}
+
+BindingLimit *bpf_backend_kept_limit(Backend *backend, uint32_t index) {
+        const BpfBackend *b = BPF(backend);
+
+        return b->kept ? &b->kept->bindings[index].limit : NULL;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BUS_BUS_H
+#define BUS_BUS_H
+
+#include <systemd/sd-bus.h>
+
+#include "base/cleanup.h"
+#include "manager/manager.h"
+
+/*
+ * org.tlob1 on D-Bus, as described in dbus/org.tlob1.xml. It translates: what is decided, is
+ * decided in the manager, which it observes.
+ */
+
+typedef struct Bus Bus;
+
+/*
+ * Connects to the system bus, unless another tlobd is there. The manager, which has its loop, must
+ * outlive the bus. Logs.
+ */
+int bus_open(Manager *manager, Bus **ret);
+
+/* The same over that connection, which is kept. Does not log. */
+int bus_new(Manager *manager, sd_bus *connection, Bus **ret);
+
+/* Sends what is still to be sent, if the bus takes it soon. */
+Bus *bus_free(Bus *bus);
+DEFINE_CLEANUP(Bus, bus_free);
+
+sd_bus *bus_get_connection(Bus *bus);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * What others may cost us on the bus. Two limits:
+ *
+ * - Messages of ours that the bus does not take are kept by sd-bus, without any bound that would
+ * help: it gives up at 196608 messages. They pile up when a client does not read: the bus keeps
+ * some of them for it, and then reads nothing more from us. While they do, calls get no answer but
+ * an error, and in the end not even that; signals go out until there are too many, those about
+ * reports before others. - A caller may keep the daemon busy for a quarter of the time, and for a
+ * second in between. Calls that change something are left out: their callers have been authorised.
+ *
+ * What was not sent is counted. Nothing is decided here about reports: those that were not sent are
+ * in the journal.
+ */
+
+#include "base/clock.h"
+#include "bus/internal.h"
+#include "log.h"
+#include "tlob-bus.h"
+
+#define QUEUE_IS_LONG      64    /* messages: more than are there while the bus is well */
+#define QUEUE_MAX          16384 /* small ones */
+#define QUEUE_REPORTS_MAX  1024  /* reports in it leave room for answers */
+#define STALLED_AFTER_USEC UINT64_C(1000000)
+
+#define STRING_MAX 4096 /* bytes: more than any name that is used here */
+
+#define CALLER_USEC  INT64_C(1000000)
+#define CALLER_SHARE 4 /* one in so many */
+
+/* How many messages the bus has not taken yet. */
+static uint64_t queue_length(const Bus *bus) {
+        uint64_t n;
+
+        return sd_bus_get_n_queued_write(bus->bus, &n) < 0 ? 0 : n;
+}
+
+/*
+ * Has the queue been long for a while, and has not become shorter? It is looked at for each message
+ * that goes through here. A bus that is merely slow takes some of it all the time.
+ */
+static bool queue_is_stalled(Bus *bus, uint64_t length) {
+        BusLimits *limits = &bus->limits;
+        uint64_t now = now_usec(), before = limits->length;
+
+        limits->length = length;
+        if (length <= QUEUE_IS_LONG) {
+                limits->long_since_usec = 0;
+                limits->stall_is_logged = false;
+                return false;
+        }
+        if (limits->long_since_usec == 0 || length < before)
+                limits->long_since_usec = now;
+        if (now - limits->long_since_usec < STALLED_AFTER_USEC && length < QUEUE_MAX)
+                return false;
+        if (!limits->stall_is_logged)
+                log_warning(
+                        "The message bus accepts no messages; perhaps a client does not read its "
+                        "own. Calls are refused until it does.");
+        limits->stall_is_logged = true;
+        return true;
+}
+
+bool bus_has_room(Bus *bus, bool for_report) {
+        uint64_t length = queue_length(bus);
+
+        (void) queue_is_stalled(bus, length);
+        if (length < (for_report ? QUEUE_REPORTS_MAX : QUEUE_MAX))
+                return true;
+        bus->limits.n_unsent++;
+        return false;
+}
+
+/* Those that ask for authorisation. */
+static bool is_change(sd_bus_message *m) {
+        static const char *const members[] = { "AddBinding", "RemoveBinding",   "SetBudget",
+                                               "Reload",     "ResetStatistics", "Remove" };
+        const char *interface = sd_bus_message_get_interface(m);
+
+        /* Without one, the first that has the member is called. */
+        if (interface && !streq(interface, TLOB_BUS_MANAGER_INTERFACE) &&
+            !streq(interface, TLOB_BUS_BINDING_INTERFACE))
+                return false;
+        for (size_t i = 0; i < ELEMENTSOF(members); i++)
+                if (streq_empty(sd_bus_message_get_member(m), members[i]))
+                        return true;
+        return false;
+}
+
+static bool caller_is(const BusCaller *caller, const char *name) {
+        return caller->name && streq(caller->name, name);
+}
+
+/* The caller of that name. Who has called before everybody else makes room for a new one. */
+static BusCaller *find_caller(Bus *bus, const char *name, uint64_t now) {
+        BusLimits *limits = &bus->limits;
+        BusCaller *oldest = &limits->callers[0];
+        char *copy;
+
+        for (size_t i = 0; i < ELEMENTSOF(limits->callers); i++) {
+                BusCaller *caller = &limits->callers[i];
+
+                if (caller_is(caller, name))
+                        return caller;
+                if (caller->since_usec < oldest->since_usec)
+                        oldest = caller;
+        }
+        copy = strdup(name);
+        if (!copy)
+                return NULL;
+        free(oldest->name);
+        *oldest = (BusCaller){ .name = copy, .left_usec = CALLER_USEC, .since_usec = now };
+        return oldest;
+}
+
+/* What it has not used comes back with time. */
+static void refill(BusCaller *caller, uint64_t now) {
+        caller->left_usec += (int64_t) ((now - caller->since_usec) / CALLER_SHARE);
+        if (caller->left_usec > CALLER_USEC)
+                caller->left_usec = CALLER_USEC;
+        caller->since_usec = now;
+}
+
+static int refuse(Bus *bus, sd_bus_message *m, uint64_t length, const char *sentence) {
+        bus->limits.n_refused++;
+        if (length < QUEUE_MAX)
+                (void) sd_bus_reply_method_errorf(m, SD_BUS_ERROR_LIMITS_EXCEEDED, "%s", sentence);
+        return 1;
+}
+
+/*
+ * Is a name in it, or its path, so long that it cannot be meant? An error would repeat it, and the
+ * message bus ends the connection of whoever sends it a message that is too long.
+ */
+static bool is_too_long(sd_bus_message *m) {
+        const char *path = sd_bus_message_get_path(m), *string;
+        size_t n = path ? strlen(path) : 0;
+        char type;
+
+        while (n <= STRING_MAX && sd_bus_message_peek_type(m, &type, NULL) > 0 && type == 's' &&
+               sd_bus_message_read(m, "s", &string) > 0)
+                n = strlen(string);
+        (void) sd_bus_message_rewind(m, true);
+        return n > STRING_MAX;
+}
+
+/* For each message that comes, before anybody else sees it. Returns 1 if that is all. */
+static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Bus *bus = userdata;
+        uint64_t length, now = now_usec();
+        BusCaller *caller;
+
+        if (!sd_bus_message_is_method_call(m, NULL, NULL))
+                return 0;
+        /* All that is left to do is to send what is there. */
+        if (bus->limits.closing)
+                return 1;
+
+        length = queue_length(bus);
+        if (queue_is_stalled(bus, length))
+                return refuse(bus, m, length,
+                              "The message bus accepts no replies from tlobd; "
+                              "try again later");
+        if (is_too_long(m))
+                return refuse(bus, m, length, "A path or string in this call is too long");
+        if (is_change(m))
+                return 0;
+
+        caller = find_caller(bus, sd_bus_message_get_sender(m) ?: "", now);
+        if (!caller)
+                return 0;
+        refill(caller, now);
+        if (caller->left_usec <= 0)
+                return refuse(bus, m, length,
+                              "You have kept tlobd busy for too long; ask again in a second");
+        bus->limits.caller = caller;
+        return 0;
+}
+
+void bus_after_event(void *userdata) {
+        Bus *bus = userdata;
+        BusCaller *caller = bus->limits.caller;
+
+        bus->books_of = NULL;
+        if (!caller)
+                return;
+        caller->left_usec -= (int64_t) (now_usec() - caller->since_usec);
+        bus->limits.caller = NULL;
+}
+
+int bus_limits_start(Bus *bus) {
+        return sd_bus_add_filter(bus->bus, NULL, on_message, bus);
+}
+
+void bus_limits_done(Bus *bus) {
+        for (size_t i = 0; i < ELEMENTSOF(bus->limits.callers); i++)
+                free(bus->limits.callers[i].name);
+}
+
+BusUnsent bus_get_unsent(const Bus *bus) {
+        return (BusUnsent){ .signals = bus->limits.n_unsent, .answers = bus->limits.n_refused };
+}

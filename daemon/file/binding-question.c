@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The same text on both sides: a question has a binding's keys as they are configured, an answer
+ * what binding_resolve() has filled in. So that a new key, or something new that is resolved, is to
+ * be added in one place only, both sides of each packet stand below each other here.
+ *
+ * Who answers may have been taken over by a file that it has read. Then it can say what it likes of
+ * files, but not do more than that.
+ */
+
+#include "file/binding-question.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/sentence.h"
+#include "binding/executable.h"
+#include "binding/keys.h"
+#include "binding/resolve.h"
+#include "file/maps.h"
+
+typedef enum Question {
+        QUESTION_RESOLVE,
+        QUESTION_CURRENT,
+        QUESTION_LOOK,
+        QUESTION_IDENTIFY,
+        QUESTION_COUNT,
+} Question;
+
+/* How its unit sees files. */
+static void put_root(Packet *packet, const Binding *binding) {
+        packet_put_string(packet, binding->view.program);
+        packet_put_number(packet, binding->view.main_pid);
+        packet_put_string(packet, binding->view.root_directory);
+        packet_put_number(packet, binding->view.has_root_image);
+}
+
+static int take_root(Packet *packet, Binding *binding) {
+        int r;
+
+        r = free_and_strdup(&binding->view.program, packet_take_string(packet));
+        binding->view.main_pid = (uint32_t) packet_take_number(packet);
+        if (r >= 0)
+                r = free_and_strdup(&binding->view.root_directory, packet_take_string(packet));
+        binding->view.has_root_image = packet_take_number(packet);
+        return r;
+}
+
+int question_put_resolve(Packet *question, const Binding *binding) {
+        packet_init(question);
+        packet_put_number(question, QUESTION_RESOLVE);
+        put_root(question, binding);
+        for (const char *const *key = binding_keys(); *key; key++) {
+                _cleanup_free_ char *value = NULL;
+                int r;
+
+                r = binding_get_key(binding, *key, &value);
+                if (r == -ENOMEM)
+                        return r;
+                if (r <= 0)
+                        continue;
+                packet_put_string(question, *key);
+                packet_put_string(question, value);
+        }
+        packet_put_string(question, NULL);
+        return packet_is_good(question) ? 0 : -EMSGSIZE;
+}
+
+static int take_binding(Packet *question, Binding **ret) {
+        _cleanup_(binding_freep) Binding *binding = NULL;
+        const char *key;
+        int r;
+
+        r = binding_new("question", &binding);
+        if (r >= 0)
+                r = take_root(question, binding);
+        while (r >= 0 && (key = packet_take_string(question))) {
+                const char *value = packet_take_string(question);
+
+                r = value ? binding_set_key(binding, key, value, NULL) : -EBADMSG;
+        }
+        if (r < 0)
+                return r;
+        if (!packet_is_good(question))
+                return -EBADMSG;
+        *ret = TAKE_PTR(binding);
+        return 0;
+}
+
+static void put_site(Packet *packet, const ElfSite *site) {
+        packet_put_number(packet, site->offset);
+        packet_put_string(packet, site->function);
+}
+
+static int take_site(Packet *packet, ElfSite *site) {
+        site->offset = packet_take_number(packet);
+        return free_and_strdup(&site->function, packet_take_string(packet));
+}
+
+static void put_exits(Packet *packet, const FunctionExits *exits) {
+        packet_put_number(packet, exits->n);
+        for (size_t i = 0; i < exits->n; i++)
+                packet_put_number(packet, exits->offsets[i]);
+        packet_put_number(packet, exits->n_returns);
+        packet_put_string(packet, exits->successor);
+        packet_put_string(packet, exits->several);
+}
+
+static int take_exits(Packet *packet, FunctionExits *exits) {
+        uint64_t n = packet_take_number(packet);
+
+        function_exits_done(exits);
+        if (n > FUNCTION_EXITS_MAX)
+                return -EBADMSG;
+        exits->offsets = calloc(n + 1, sizeof(*exits->offsets));
+        if (!exits->offsets)
+                return -ENOMEM;
+        exits->n = n;
+        for (size_t i = 0; i < n; i++)
+                exits->offsets[i] = packet_take_number(packet);
+        exits->n_returns = packet_take_number(packet);
+        if (exits->n_returns > n)
+                return -EBADMSG;
+        if (free_and_strdup(&exits->successor, packet_take_string(packet)) < 0)
+                return -ENOMEM;
+        return free_and_strdup(&exits->several, packet_take_string(packet));
+}
+
+/* How windows end. */
+static void put_stop(Packet *packet, const BindingSites *sites) {
+        packet_put_number(packet, sites->how);
+        packet_put_number(packet, sites->has_frame);
+        put_exits(packet, &sites->exits);
+}
+
+static int take_stop(Packet *packet, BindingSites *sites) {
+        uint64_t how = packet_take_number(packet);
+        int r;
+
+        sites->has_frame = packet_take_number(packet);
+        r = take_exits(packet, &sites->exits);
+        if (r < 0)
+                return r;
+        if (how > TLOB_STOP_EXITS || (how == TLOB_STOP_EXITS) != (sites->exits.n > 0))
+                return -EBADMSG;
+        sites->how = (enum tlob_stop) how;
+        return 0;
+}
+
+static int take_kinds(Packet *packet, BindingResolved *resolved) {
+        uint64_t start = packet_take_number(packet), stop = packet_take_number(packet);
+
+        if (start >= PROBE_N_KINDS || stop >= PROBE_N_KINDS)
+                return -EBADMSG;
+        resolved->start_kind = (ProbeKind) start;
+        resolved->stop_kind = (ProbeKind) stop;
+        return 0;
+}
+
+static void put_stamp(Packet *packet, const FileStamp *stamp) {
+        packet_put_number(packet, stamp->size);
+        packet_put_number(packet, stamp->mtime_ns);
+        packet_put_number(packet, stamp->ctime_ns);
+}
+
+static FileStamp take_stamp(Packet *packet) {
+        FileStamp stamp;
+
+        stamp.size = packet_take_number(packet);
+        stamp.mtime_ns = packet_take_number(packet);
+        stamp.ctime_ns = packet_take_number(packet);
+        return stamp;
+}
+
+static void put_resolved(Packet *packet, const BindingResolved *resolved, const BindingFile *file) {
+        packet_put_string(packet, resolved->path);
+        packet_put_string(packet, resolved->inner_path);
+        packet_put_string(packet, resolved->build_id);
+        packet_put_number(packet, resolved->device);
+        packet_put_number(packet, resolved->inode);
+        put_stamp(packet, &resolved->stamp);
+        put_site(packet, &resolved->sites.start);
+        put_site(packet, &resolved->sites.stop);
+        put_stop(packet, &resolved->sites);
+        packet_put_number(packet, resolved->start_kind);
+        packet_put_number(packet, resolved->stop_kind);
+        packet_put_number(packet, file->is_program);
+}
+
+static int take_resolved(Packet *packet, BindingResolved *resolved, BindingFile *file) {
+        int r;
+
+        r = free_and_strdup(&resolved->path, packet_take_string(packet));
+        if (r >= 0)
+                r = free_and_strdup(&resolved->inner_path, packet_take_string(packet));
+        if (r >= 0)
+                r = free_and_strdup(&resolved->build_id, packet_take_string(packet));
+        resolved->device = packet_take_number(packet);
+        resolved->inode = packet_take_number(packet);
+        resolved->stamp = take_stamp(packet);
+        if (r >= 0)
+                r = take_site(packet, &resolved->sites.start);
+        if (r >= 0)
+                r = take_site(packet, &resolved->sites.stop);
+        if (r >= 0)
+                r = take_stop(packet, &resolved->sites);
+        if (r >= 0)
+                r = take_kinds(packet, resolved);
+        file->is_program = packet_take_number(packet);
+        return r;
+}
+
+static int answer_resolve(Packet *question, Packet *answer, int *ret_fd) {
+        _cleanup_(binding_file_freep) BindingFile *file = NULL;
+        _cleanup_(binding_freep) Binding *binding = NULL;
+        _cleanup_free_ char *error = NULL;
+        int r;
+
+        r = take_binding(question, &binding);
+        if (r < 0)
+                return r;
+        r = binding_resolve(binding, &file, &error);
+        packet_put_number(answer, (uint64_t) -r);
+        packet_put_string(answer, error);
+        if (r < 0)
+                return 0;
+        put_resolved(answer, &binding->resolved, file);
+        *ret_fd = TAKE_FD(file->fd);
+        return 0;
+}
+
+int answer_take_resolved(Packet *answer, int fd, Binding *binding, BindingFile **ret_file,
+                         char **ret_error) {
+        _cleanup_(binding_file_freep) BindingFile *file = binding_file_new();
+        const char *sentence;
+        int r;
+
+        if (!file) {
+                safe_close(fd);
+                return -ENOMEM;
+        }
+        file->fd = fd;
+        r = -(int) packet_take_number(answer);
+        sentence = packet_take_string(answer);
+        if (r < 0)
+                return sentence ? sentence_error(r, ret_error, "%s", sentence) : r;
+        r = take_resolved(answer, &binding->resolved, file);
+        if (r < 0)
+                return r;
+        if (!packet_is_good(answer) || !binding->resolved.path || !binding->resolved.inner_path ||
+            file->fd < 0)
+                return -EBADMSG;
+        *ret_file = TAKE_PTR(file);
+        return 0;
+}
+
+static int put_file(Packet *question, Question type, const Binding *binding) {
+        packet_init(question);
+        packet_put_number(question, type);
+        put_root(question, binding);
+        packet_put_string(question, binding->resolved.inner_path);
+        packet_put_string(question, binding->cgroup.path);
+        packet_put_number(question, binding->resolved.device);
+        packet_put_number(question, binding->resolved.inode);
+        return packet_is_good(question) ? 0 : -EMSGSIZE;
+}
+
+static int take_file(Packet *question, Binding **ret) {
+        _cleanup_(binding_freep) Binding *binding = NULL;
+        int r;
+
+        r = binding_new("question", &binding);
+        if (r >= 0)
+                r = take_root(question, binding);
+        if (r >= 0)
+                r = free_and_strdup(&binding->resolved.inner_path, packet_take_string(question));
+        if (r >= 0)
+                r = free_and_strdup(&binding->cgroup.path, packet_take_string(question));
+        if (r < 0)
+                return r;
+        binding->resolved.device = packet_take_number(question);
+        binding->resolved.inode = packet_take_number(question);
+        if (!packet_is_good(question) || !binding->resolved.inner_path)
+                return -EBADMSG;
+        *ret = TAKE_PTR(binding);
+        return 0;
+}
+
+/*
+ * What its unit's processes see at its path: is it the same file? *ret_path: as /proc shows it, or
+ * NULL. *ret_stamp is that of what is there, if anything is.
+ */
+static bool is_same_file(const Binding *binding, char **ret_path, FileStamp *ret_stamp) {
+        _cleanup_(root_done) Root root = ROOT_OWN;
+        _cleanup_close_ int fd = -EBADF;
+        struct stat st;
+
+        if (binding_open_root(binding, &root, NULL) < 0)
+                return false;
+        fd = root_open(&root, binding->resolved.inner_path, O_PATH | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return false;
+        if (ret_path)
+                (void) root_path_of_fd(fd, ret_path);
+        if (ret_stamp)
+                *ret_stamp = file_stamp_of(&st);
+        return st.st_dev == binding->resolved.device && st.st_ino == binding->resolved.inode;
+}
+
+int question_put_current(Packet *question, const Binding *binding) {
+        return put_file(question, QUESTION_CURRENT, binding);
+}
+
+static int answer_current(Packet *question, Packet *answer) {
+        _cleanup_(binding_freep) Binding *binding = NULL;
+        FileStamp stamp = {};
+        int r;
+
+        r = take_file(question, &binding);
+        if (r < 0)
+                return r;
+        packet_put_number(answer, is_same_file(binding, NULL, &stamp));
+        put_stamp(answer, &stamp);
+        return 0;
+}
+
+int answer_take_current(Packet *answer, const Binding *binding, FileStamp *ret_now) {
+        bool is_same = packet_take_number(answer);
+        FileStamp now = take_stamp(answer);
+
+        if (!packet_is_good(answer))
+                return -EBADMSG;
+        *ret_now = now;
+        if (!is_same)
+                return FILE_IS_OTHER;
+        if (now.size != binding->resolved.stamp.size ||
+            now.mtime_ns != binding->resolved.stamp.mtime_ns)
+                return FILE_IS_REWRITTEN;
+        return now.ctime_ns != binding->resolved.stamp.ctime_ns ? FILE_IS_TOUCHED : FILE_IS_SAME;
+}
+
+int question_put_look(Packet *question, const Binding *binding) {
+        return put_file(question, QUESTION_LOOK, binding);
+}
+
+static int answer_look(Packet *question, Packet *answer) {
+        _cleanup_(binding_freep) Binding *binding = NULL;
+        _cleanup_free_ char *running = NULL, *path = NULL;
+        FileMaps maps = {};
+        MappedFile file;
+        bool is_same;
+        int r;
+
+        r = take_file(question, &binding);
+        if (r < 0)
+                return r;
+        is_same = is_same_file(binding, &path, NULL);
+        file = (MappedFile){
+                .device = binding->resolved.device,
+                .inode = binding->resolved.inode,
+                .path = path ?: binding->resolved.inner_path,
+        };
+        if (binding->cgroup.path)
+                (void) file_maps_of_cgroup(binding->cgroup.path, &file, &maps);
+        running = binding_running_program(binding);
+        packet_put_number(answer, !is_same);
+        packet_put_number(answer, maps.is_mapped);
+        packet_put_number(answer, maps.is_replaced);
+        packet_put_number(answer, maps.n_processes);
+        packet_put_string(answer, running);
+        return 0;
+}
+
+void file_look_done(FileLook *look) {
+        free(look->running);
+        *look = (FileLook){};
+}
+
+int answer_take_look(Packet *answer, FileLook *ret) {
+        FileLook look = {
+                .is_other = packet_take_number(answer),
+                .is_mapped = packet_take_number(answer),
+                .is_replaced = packet_take_number(answer),
+                .n_processes = (unsigned) packet_take_number(answer),
+        };
+        const char *running = packet_take_string(answer);
+
+        if (!packet_is_good(answer))
+                return -EBADMSG;
+        if (running) {
+                look.running = strdup(running);
+                if (!look.running)
+                        return -ENOMEM;
+        }
+        *ret = look;
+        return 0;
+}
+
+int question_put_identify(Packet *question, const char *path) {
+        packet_init(question);
+        packet_put_number(question, QUESTION_IDENTIFY);
+        packet_put_string(question, path);
+        return packet_is_good(question) ? 0 : -EMSGSIZE;
+}
+
+static int answer_identify(Packet *question, Packet *answer) {
+        const char *path = packet_take_string(question);
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        struct stat st = {};
+        int r;
+
+        if (!packet_is_good(question) || !path)
+                return -EBADMSG;
+        r = elf_file_open(path, &elf, NULL);
+        if (r >= 0 && fstat(elf_file_fd(elf), &st) < 0)
+                r = -errno;
+        packet_put_number(answer, (uint64_t) -r);
+        packet_put_number(answer, st.st_dev);
+        packet_put_number(answer, st.st_ino);
+        packet_put_number(answer, r >= 0 && elf_file_is_program(elf));
+        return 0;
+}
+
+int answer_take_identity(Packet *answer, dev_t *ret_device, ino_t *ret_inode,
+                         bool *ret_is_program) {
+        int r = -(int) packet_take_number(answer);
+        dev_t device = packet_take_number(answer);
+        ino_t inode = packet_take_number(answer);
+        bool is_program = packet_take_number(answer);
+
+        if (!packet_is_good(answer))
+                return -EBADMSG;
+        if (r < 0)
+                return r;
+        *ret_device = device;
+        *ret_inode = inode;
+        *ret_is_program = is_program;
+        return 0;
+}
+
+int question_put_count(Packet *question, const Binding *binding) {
+        return put_file(question, QUESTION_COUNT, binding);
+}
+
+static int answer_count(Packet *question, Packet *answer) {
+        _cleanup_(binding_freep) Binding *binding = NULL;
+        _cleanup_free_ char *path = NULL;
+        FileUsers users = {};
+        MappedFile file;
+        int r;
+
+        r = take_file(question, &binding);
+        if (r < 0)
+                return r;
+        (void) is_same_file(binding, &path, NULL);
+        file = (MappedFile){
+                .device = binding->resolved.device,
+                .inode = binding->resolved.inode,
+                .path = path ?: binding->resolved.inner_path,
+        };
+        r = file_maps_count(&file, binding->cgroup.path, &users);
+        packet_put_number(answer, (uint64_t) -r);
+        packet_put_number(answer, users.n_processes);
+        packet_put_number(answer, users.n_outside);
+        packet_put_number(answer, users.n_unseen);
+        return 0;
+}
+
+int answer_take_count(Packet *answer, FileUsers *ret) {
+        int r = -(int) packet_take_number(answer);
+        FileUsers users = {
+                .n_processes = (unsigned) packet_take_number(answer),
+                .n_outside = (unsigned) packet_take_number(answer),
+                .n_unseen = (unsigned) packet_take_number(answer),
+        };
+
+        if (!packet_is_good(answer))
+                return -EBADMSG;
+        if (r < 0)
+                return r;
+        *ret = users;
+        return 0;
+}
+
+int question_answer(Packet *question, Packet *answer, int *ret_fd) {
+        *ret_fd = -EBADF;
+        packet_init(answer);
+        switch (packet_take_number(question)) {
+        case QUESTION_RESOLVE:
+                return answer_resolve(question, answer, ret_fd);
+        case QUESTION_CURRENT:
+                return answer_current(question, answer);
+        case QUESTION_LOOK:
+                return answer_look(question, answer);
+        case QUESTION_IDENTIFY:
+                return answer_identify(question, answer);
+        case QUESTION_COUNT:
+                return answer_count(question, answer);
+        default:
+                return -EBADMSG;
+        }
+}

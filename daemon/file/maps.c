@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Does any process of a unit have the code that is bound, and how many of the machine? What a
+ * process has mapped is in /proc/PID/maps, with the number of the file; on some file systems
+ * (btrfs, overlayfs) the device there is not that of stat(), so the same path does, too. Reading
+ * that may wait for a process that waits for a file system: it is not for the daemon to do.
+ */
+
+#include "file/maps.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/sysmacros.h>
+
+#include "base/cleanup.h"
+#include "cgroup.h"
+
+#define PROCESSES_MAX 512
+#define DEPTH_MAX     8
+
+/* A line: "7f0000-7f1000 r-xp 00000000 08:01 1234      /usr/lib/libc.so.6". */
+static void look_at_line(char *line, const MappedFile *file, FileMaps *maps) {
+        static const char deleted[] = " (deleted)";
+        unsigned major_number, minor_number;
+        size_t n = strcspn(line, "\n");
+        uint64_t inode;
+        int path = 0;
+
+        line[n] = '\0';
+        if (sscanf(line, "%*s %*s %*s %x:%x %" SCNu64 " %n", &major_number, &minor_number, &inode,
+                   &path) < 3 ||
+            inode == 0)
+                return;
+        if (inode == file->inode && makedev(major_number, minor_number) == file->device)
+                maps->is_mapped = true;
+        if (path == 0)
+                return;
+        n = strlen(file->path);
+        if (strncmp(line + path, file->path, n) != 0)
+                return;
+        if (line[(size_t) path + n] == '\0')
+                maps->is_mapped = true;
+        else if (streq(line + path + n, deleted))
+                maps->is_replaced = true;
+}
+
+int file_maps_of_process(uint32_t pid, const MappedFile *file, FileMaps *maps) {
+        _cleanup_fclose_ FILE *f = NULL;
+        _cleanup_free_ char *line = NULL;
+        char path[64];
+        size_t size;
+
+        (void) snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
+        f = fopen(path, "re");
+        if (!f)
+                return -errno;
+        while (!maps->is_mapped && getline(&line, &size, f) > 0)
+                look_at_line(line, file, maps);
+        if (ferror(f))
+                return -errno;
+        maps->n_processes++;
+        return 0;
+}
+
+static int look_at_processes(int directory, const MappedFile *file, FileMaps *maps) {
+        _cleanup_fclose_ FILE *f = NULL;
+        uint32_t pid;
+        int fd;
+
+        fd = openat(directory, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        f = fdopen(fd, "r");
+        if (!f) {
+                safe_close(fd);
+                return -ENOMEM;
+        }
+        while (!maps->is_mapped && maps->n_processes < PROCESSES_MAX &&
+               fscanf(f, "%" SCNu32, &pid) == 1) {
+                int r = file_maps_of_process(pid, file, maps);
+
+                if (r < 0 && r != -ENOENT && r != -ESRCH)
+                        return r;
+        }
+        return 0;
+}
+
+/* Takes directory over. */
+static int look_below(int directory, unsigned depth, const MappedFile *file, FileMaps *maps) {
+        _cleanup_closedir_ DIR *d = fdopendir(directory);
+        struct dirent *entry;
+        int r;
+
+        if (!d) {
+                safe_close(directory);
+                return -ENOMEM;
+        }
+        r = look_at_processes(directory, file, maps);
+        while (r >= 0 && !maps->is_mapped && depth < DEPTH_MAX && (entry = readdir(d))) {
+                int fd;
+
+                if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+                        continue;
+                fd = openat(directory, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                if (fd >= 0)
+                        r = look_below(fd, depth + 1, file, maps);
+        }
+        return r;
+}
+
+int file_maps_of_cgroup(const char *cgroup_path, const MappedFile *file, FileMaps *maps) {
+        _cleanup_close_ int root = cgroup_open_root();
+        const char *below = cgroup_path + strspn(cgroup_path, "/");
+        int fd;
+
+        if (root < 0)
+                return root;
+        fd = openat(root, *below ? below : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        return look_below(fd, 0, file, maps);
+}
+
+bool file_maps_cgroup_has(const char *cgroup_path, const char *path) {
+        const char *suffix = strstr(cgroup_path, "@.");
+        size_t n = strlen(cgroup_path), end;
+
+        if (streq(cgroup_path, "/"))
+                return true;
+        if (suffix)
+                n = (size_t) (++suffix - cgroup_path);
+        if (strncmp(path, cgroup_path, n) != 0)
+                return false;
+        path += n;
+        end = strcspn(path, "/");
+        if (!suffix)
+                return end == 0;
+        n = strlen(suffix);
+        return end >= n && strncmp(path + end - n, suffix, n) == 0;
+}
+
+/* In cgroup v2: "0::/system.slice/nginx.service". One that is gone by now is nowhere. */
+static bool process_is_in_cgroup(uint32_t pid, const char *cgroup_path) {
+        _cleanup_fclose_ FILE *f = NULL;
+        _cleanup_free_ char *line = NULL;
+        char path[64];
+        size_t size;
+
+        (void) snprintf(path, sizeof(path), "/proc/%" PRIu32 "/cgroup", pid);
+        f = fopen(path, "re");
+        while (f && getline(&line, &size, f) > 0) {
+                line[strcspn(line, "\n")] = '\0';
+                if (strncmp(line, "0::", 3) == 0)
+                        return file_maps_cgroup_has(cgroup_path, line + 3);
+        }
+        return false;
+}
+
+static void count_process(uint32_t pid, const MappedFile *file, const char *cgroup_path,
+                          FileUsers *users) {
+        FileMaps maps = {};
+        int r;
+
+        r = file_maps_of_process(pid, file, &maps);
+        if (r < 0) {
+                users->n_unseen += r != -ENOENT && r != -ESRCH;
+                return;
+        }
+        if (!maps.is_mapped)
+                return;
+        users->n_processes++;
+        users->n_outside += !cgroup_path || !process_is_in_cgroup(pid, cgroup_path);
+}
+
+int file_maps_count(const MappedFile *file, const char *cgroup_path, FileUsers *ret) {
+        _cleanup_closedir_ DIR *proc = opendir("/proc");
+        const struct dirent *entry;
+        FileUsers users = {};
+
+        if (!proc)
+                return -errno;
+        while ((entry = readdir(proc)))
+                if (isdigit((unsigned char) entry->d_name[0]))
+                        count_process((uint32_t) strtoul(entry->d_name, NULL, 10), file,
+                                      cgroup_path, &users);
+        *ret = users;
+        return 0;
+}

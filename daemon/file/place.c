@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Where a path seems to be, by its text and the list of mounts alone: looking at the path itself is
+ * what may hang.
+ */
+
+#include "file/place.h"
+
+#include <mntent.h>
+
+#include "base/cleanup.h"
+
+/* The mount point that a path is below, by its text alone: the path is not touched. */
+static char *mount_of(const char *path) {
+        FILE *mounts = setmntent("/proc/self/mounts", "re");
+        char buffer[8192], *found = NULL;
+        struct mntent entry;
+        size_t longest = 1;
+
+        if (!mounts)
+                return NULL;
+        while (getmntent_r(mounts, &entry, buffer, sizeof(buffer))) {
+                size_t n = strlen(entry.mnt_dir);
+
+                if (n <= longest || strncmp(path, entry.mnt_dir, n) != 0 || path[n] != '/')
+                        continue;
+                free(found);
+                found = strdup(entry.mnt_dir);
+                longest = n;
+        }
+        (void) endmntent(mounts);
+        return found;
+}
+
+char *file_place(const char *path) {
+        const char *slash = strrchr(path, '/');
+
+        if (!slash)
+                return NULL;
+        return mount_of(path) ?: strndup(path, (size_t) (slash - path));
+}

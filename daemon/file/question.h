@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef FILE_QUESTION_H
+#define FILE_QUESTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/packet.h"
+
+/* The questions about files that are under way, in the order in which they were asked. */
+
+typedef enum QuestionState {
+        STATE_QUEUED,
+        STATE_ASKED,
+        STATE_ANSWERED,
+} QuestionState;
+
+typedef struct FileQuestion {
+        struct FileQuestion *next;
+        unsigned id;
+        QuestionState state;
+        bool late;      /* it is not answered in time */
+        bool told;      /* that it is late, or answered, to who did not wait */
+        bool waited;    /* somebody has been told to come back */
+        char *place;    /* a mount, or a directory; NULL: nobody needed to know */
+        char *path;     /* for people */
+        uint64_t since; /* when it came into this state */
+        int error;      /* with STATE_ANSWERED: of the reader; 0: answer is there */
+        int fd;
+        size_t size, answer_size;
+        uint8_t *answer;
+        uint8_t bytes[];
+} FileQuestion;
+
+typedef struct FileQuestions {
+        FileQuestion *first, **last;
+        size_t n;
+        unsigned last_id;
+} FileQuestions;
+
+void file_questions_init(FileQuestions *questions);
+void file_questions_done(FileQuestions *questions);
+
+/* The one of the same bytes; NULL if there is none. */
+FileQuestion *file_questions_find(const FileQuestions *questions, const Packet *packet);
+
+/* path: that it is about. Returns 0, -ENOBUFS (there are too many), -ENOMEM. */
+int file_questions_add(FileQuestions *questions, const Packet *packet, const char *path,
+                       FileQuestion **ret);
+void file_questions_drop(FileQuestions *questions, FileQuestion *question);
+
+/*
+ * Drops answers that nobody has come back for: all that are old, and of the others all but the
+ * last.
+ */
+void file_questions_drop_unclaimed(FileQuestions *questions);
+
+/* Where it is about; owned by the question. */
+const char *file_question_place(FileQuestion *question);
+
+void file_question_set_state(FileQuestion *question, QuestionState state);
+
+/* error: why there is no answer, or 0. Who was told that it is late is told again. */
+void file_question_set_answered(FileQuestion *question, int error);
+
+#endif

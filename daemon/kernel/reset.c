@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The monitor off and on again, with all bindings back in it.
+ *
+ * From v5 on, a thread that is in a window when its binding is taken away belongs to nobody any
+ * more: it is not measured again until it exits, also when the same binding is set once more. The
+ * monitor forgets threads when it is switched off, and that is the only way. So when a binding has
+ * gone whose threads one of ours may have, the monitor is reset; windows that are open then are
+ * lost, which is counted. Earlier versions are not reset: they need it not, and a start that races
+ * with the switch was seen to crash v3.
+ */
+
+#include "kernel/reset.h"
+
+#include <inttypes.h>
+#include <syslog.h>
+
+void kernel_reset_forget(KernelContext *c) {
+        free(c->gone);
+        c->gone = NULL;
+        c->n_gone = 0;
+}
+
+void kernel_reset_note(KernelContext *c, const KernelFile *file) {
+        KernelFile *gone;
+
+        if (!kernel_monitor_owns_threads(&c->monitor))
+                return;
+        for (size_t i = 0; i < c->n_gone; i++)
+                if (kernel_file_equal(&c->gone[i], file))
+                        return;
+        gone = reallocarray(c->gone, c->n_gone + 1, sizeof(*gone));
+        if (!gone)
+                return;
+        c->gone = gone;
+        gone[c->n_gone++] = *file;
+}
+
+/* By the file that is open, if it is ours: its path may be another one's by now. */
+static void put_back(KernelContext *c, const KernelLine *line) {
+        int r;
+
+        for (size_t i = 0; i < c->n_entries; i++) {
+                KernelEntry *entry = &c->entries[i];
+                _cleanup_free_ char *reason = NULL;
+
+                if (!kernel_entry_is_live(entry) || !kernel_line_equal(&entry->line, line))
+                        continue;
+                if (kernel_monitor_add(&c->monitor, entry->fd, line, &reason) < 0)
+                        kernel_context_give_up(
+                                c, entry, reason ?: "The kernel's monitor no longer accepts it");
+                return;
+        }
+        r = kernel_monitor_restore_line(&c->monitor, line);
+        if (r < 0)
+                kernel_context_notice(c, LOG_WARNING, BACKEND_NO_INDEX,
+                                      "The kernel's monitor had to be reset and does not accept "
+                                      "'%s' again, which is not tlobd's, ignoring: %s",
+                                      line->text, strerror(-r));
+}
+
+int kernel_reset_run(KernelContext *c) {
+        _cleanup_(kernel_lines_done) KernelLines lines = {};
+        int r;
+
+        kernel_remover_wait(c->remover);
+        r = kernel_monitor_list(&c->monitor, &lines);
+        if (r >= 0)
+                r = kernel_context_enable(c, false);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < lines.n; i++)
+                put_back(c, &lines.items[i]);
+        kernel_reset_forget(c);
+        c->n_resets++;
+        return kernel_context_enable(c, true);
+}
+
+/* Has a binding gone whose threads this one may have? */
+static bool is_bereft(const KernelContext *c, const KernelEntry *entry) {
+        for (size_t i = 0; i < c->n_gone; i++)
+                if (kernel_file_overlaps(&c->gone[i], &entry->file))
+                        return true;
+        return false;
+}
+
+bool kernel_reset_is_needed(const KernelContext *c) {
+        bool enabled;
+
+        if (c->n_gone == 0)
+                return false;
+        for (size_t i = 0; i < c->n_entries; i++)
+                if (kernel_entry_is_live(&c->entries[i]) && is_bereft(c, &c->entries[i]))
+                        return kernel_monitor_get_enabled(&c->monitor, &enabled) >= 0 && enabled;
+        return false;
+}
+
+void kernel_reset_leave(KernelContext *c) {
+        _cleanup_(kernel_lines_done) KernelLines others = {};
+        bool enabled;
+
+        if (kernel_monitor_get_enabled(&c->monitor, &enabled) < 0 || !enabled ||
+            (c->state.enabled && c->n_gone == 0))
+                return;
+        (void) kernel_monitor_list(&c->monitor, &others);
+        (void) kernel_context_enable(c, false);
+        for (size_t i = 0; i < others.n; i++)
+                (void) kernel_monitor_restore_line(&c->monitor, &others.items[i]);
+        if (c->state.enabled)
+                (void) kernel_context_enable(c, true);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * What a binding costs processes that it is not for. Who asks may be anyone, and counting reads the
+ * lists of mappings of the whole machine: so it is done by the processes that read files, and what
+ * was counted a moment ago is told again.
+ */
+
+#include "manager/cost.h"
+
+#include "binding/cost.h"
+
+#define FRESH_USEC UINT64_C(2000000)
+
+static bool is_fresh(const Binding *binding, uint64_t now) {
+        return binding->users.usec > 0 && now - binding->users.usec < FRESH_USEC;
+}
+
+/* Itself, or another one on that file for the same unit; NULL: none has been counted just now. */
+static const BindingUsers *find_counted(const Manager *m, const Binding *binding, uint64_t now) {
+        const BindingTable *bindings = &m->config->bindings;
+
+        if (is_fresh(binding, now))
+                return &binding->users;
+        for (size_t i = 0; i < bindings->n; i++) {
+                const Binding *other = bindings->items[i];
+
+                if (is_fresh(other, now) && other->resolved.inode == binding->resolved.inode &&
+                    other->resolved.device == binding->resolved.device &&
+                    streq_empty(other->cgroup.path, binding->cgroup.path))
+                        return &other->users;
+        }
+        return NULL;
+}
+
+/* Returns 1, 0 if they cannot be counted, or a negative errno. */
+static int count_users(Manager *m, Binding *binding, unsigned *ret_question) {
+        const BindingUsers *counted;
+        uint64_t now = 0;
+        int r;
+
+        if (m->event)
+                (void) sd_event_now(m->event, CLOCK_MONOTONIC, &now);
+        counted = find_counted(m, binding, now);
+        if (counted) {
+                binding->users = *counted;
+                return 1;
+        }
+        r = files_count(m->files, binding, ret_question, &binding->users.last);
+        if (r == -EINPROGRESS || r == -ENOMEM)
+                return r;
+        if (r < 0)
+                return 0;
+        binding->users.usec = now;
+        return 1;
+}
+
+static int describe(Manager *m, Binding *binding, unsigned *ret_question, char **ret) {
+        int r;
+
+        r = count_users(m, binding, ret_question);
+        return r < 0 ? r : binding_describe_cost(binding, r > 0 ? &binding->users.last : NULL, ret);
+}
+
+int manager_describe_cost(Manager *m, Binding *binding, unsigned *ret_question, char **ret) {
+        const Backend *backend = binding->measurement.backend;
+
+        *ret = NULL;
+        if (!backend ||
+            (backend->ops->spares_others &&
+             backend->ops->spares_others(binding->measurement.backend, binding->measurement.index)))
+                return 0;
+        return describe(m, binding, ret_question, ret);
+}
+
+int manager_foretell_cost(Manager *m, Binding *binding, const BindingFile *file,
+                          const BackendOps *ops, char **ret) {
+        *ret = NULL;
+        if (ops->can_spare_others && ops->can_spare_others(binding, file))
+                return 0;
+        return describe(m, binding, &binding->measurement.question, ret);
+}
+
+const char *manager_foretell_unwinding_cost(const Binding *binding, const BackendOps *ops) {
+        bool taxes =
+                binding->resolved.sites.has_frame && ops->taxes_unwinding && ops->taxes_unwinding();
+
+        return taxes ? BINDING_UNWINDING_COST : NULL;
+}

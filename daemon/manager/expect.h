@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef MANAGER_EXPECT_H
+#define MANAGER_EXPECT_H
+
+#include "manager/internal.h"
+
+/*
+ * Its unit runs: whether it has the binding's file is looked at, if that has not been done since it
+ * was started.
+ */
+void manager_expect_unit(Manager *manager, Binding *binding);
+
+/* Its unit does not run. */
+void manager_forget_unit(Binding *binding);
+
+/* The next look, as far after the one before as its number says. */
+void manager_look_later(Manager *manager, Binding *binding);
+
+/* Why it sees nothing though it is active; NULL: nothing is wrong. Logged once. */
+void manager_set_remark(Manager *manager, Binding *binding, const char *remark);
+
+#endif

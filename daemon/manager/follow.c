@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * What happens to bindings when their unit or their file changes: probes that are where they belong
+ * stay; others are set anew. With the first write to a file they go at once, and come back when the
+ * writer has closed it, or has rested for a while. How this is noticed is in manager/watch.c.
+ */
+
+#include "manager/follow.h"
+
+#include <sys/inotify.h>
+
+#include "base/sentence.h"
+#include "base/unit-name.h"
+#include "log.h"
+#include "manager/looks.h"
+#include "manager/settle.h"
+#include "manager/state.h"
+#include "manager/units.h"
+#include "manager/watch.h"
+
+#define CHECKS_MAX  32 /* in one turn of the loop */
+#define RETRIES_MAX 5  /* after 1, 2, 4 ... seconds */
+
+/* Its probes are to go now. They come back when it has come to rest. */
+static void begin_writing(Manager *m, Binding *binding, uint64_t delay_usec) {
+        if (!binding->watch.is_written) {
+                binding->watch.is_written = true;
+                manager_settle_binding(m, binding);
+                manager_note_written(m, binding);
+                log_notice("'%s' measures nothing for a moment: %s was written to.", binding->name,
+                           binding->resolved.path);
+        }
+        manager_check_file_later(m, binding, delay_usec);
+}
+
+/* Something has happened to its file. */
+static void hear_binding(Manager *m, Binding *binding, uint32_t mask) {
+        BindingWatch *watch = &binding->watch;
+
+        if (mask & IN_IGNORED)
+                watch->descriptor = 0;
+        else if (mask & IN_MODIFY)
+                begin_writing(m, binding, WATCH_REST_USEC);
+        else if (watch->is_written && (mask & IN_CLOSE_WRITE))
+                manager_check_file_later(m, binding, WATCH_CLOSED_USEC);
+        else if (watch->due_usec == 0)
+                manager_check_file_later(m, binding, WATCH_SETTLE_USEC);
+        watch->is_heard |= !(mask & IN_IGNORED);
+}
+
+static void hear(Manager *m, const struct inotify_event *event) {
+        for (size_t i = 0; i < m->config->bindings.n; i++) {
+                Binding *binding = m->config->bindings.items[i];
+
+                if (binding->watch.descriptor > 0 &&
+                    (binding->watch.descriptor == event->wd || (event->mask & IN_Q_OVERFLOW)))
+                        hear_binding(m, binding, event->mask);
+        }
+        templates_hear(m->templates, event->wd, event->mask & IN_MODIFY);
+}
+
+/*
+ * Another file has taken its place, but the unit goes on with the one that it has: there it is
+ * measured until it is started again. When nobody can tell yet, it is looked at once more.
+ */
+static bool unit_keeps_old_file(Manager *m, Binding *binding) {
+        _cleanup_(file_look_done) FileLook look = {};
+        _cleanup_free_ char *reason = NULL;
+        unsigned question = 0;
+        int r;
+
+        if (!binding->unit || unit_name_is_template(binding->unit) || binding->cgroup.id == 0)
+                return false;
+        r = files_look(m->files, binding, &question, &look);
+        if (r == -EINPROGRESS)
+                manager_check_file_later(m, binding, WATCH_SETTLE_USEC);
+        if (r < 0 || !look.is_replaced)
+                return r == -EINPROGRESS;
+        reason = sentence_make(
+                "%s still runs the old version of %s, which was replaced, and is measured there: "
+                "restart the unit",
+                binding->unit, binding->resolved.path);
+        if (reason && !streq_empty(reason, binding->measurement.reason)) {
+                manager_set_state(m, binding, BINDING_ACTIVE, reason);
+                log_notice("'%s': %s.", binding->name, reason);
+        }
+        return true;
+}
+
+bool manager_file_fits(Manager *m, Binding *binding) {
+        int r;
+
+        binding->measurement.question = 0;
+        r = manager_compare_file(m, binding, &binding->measurement.question);
+        if (r >= 0)
+                binding->watch.is_heard = false;
+        if (r == FILE_IS_TOUCHED || r == FILE_IS_REWRITTEN) {
+                begin_writing(m, binding, WATCH_CLOSED_USEC);
+                return false;
+        }
+        if (r == FILE_IS_OTHER && binding->measurement.state == BINDING_ACTIVE &&
+            unit_keeps_old_file(m, binding))
+                return true;
+        if (r == FILE_IS_OTHER)
+                log_notice("'%s' is set up anew: %s was replaced or removed.", binding->name,
+                           binding->resolved.path);
+        /* As long as nobody can say otherwise, its file is the same. */
+        return r != FILE_IS_OTHER;
+}
+
+static void settle(Manager *m, Binding *binding) {
+        unsigned retries = binding->watch.retries;
+
+        binding->watch.is_written = false;
+        manager_settle_binding(m, binding);
+        if (binding->measurement.state != BINDING_FAILED || retries >= RETRIES_MAX)
+                return;
+        /* Perhaps somebody is on the way to write it. */
+        binding->watch.retries = retries + 1;
+        manager_check_file_later(m, binding, WATCH_INTERVAL_USEC << retries);
+}
+
+static void check_file(Manager *m, Binding *binding, uint64_t usec) {
+        binding->watch.due_usec = 0;
+        if (binding->watch.is_written && backends_are_removing(m->backends)) {
+                manager_check_file_later(m, binding, WATCH_CLOSED_USEC);
+                return;
+        }
+        binding->watch.looked_usec = usec;
+        if (binding->watch.is_written)
+                log_notice("'%s' is set up anew: %s was written to.", binding->name,
+                           binding->resolved.path);
+        else if (binding->measurement.backend ? manager_file_fits(m, binding)
+                                              : binding->watch.retries == 0)
+                return;
+        if (binding->watch.is_written && binding->watch.due_usec > 0)
+                return;
+        settle(m, binding);
+}
+
+static uint64_t check_files(Manager *m, uint64_t usec) {
+        unsigned n = 0;
+        uint64_t next;
+
+        for (size_t i = 0; i < m->config->bindings.n && n < CHECKS_MAX; i++) {
+                Binding *binding = m->config->bindings.items[i];
+
+                if (binding->watch.due_usec == 0 || binding->watch.due_usec > usec)
+                        continue;
+                check_file(m, binding, usec);
+                n++;
+        }
+        next = templates_renew(m->templates, usec);
+        for (size_t i = 0; i < m->config->bindings.n; i++) {
+                uint64_t due = m->config->bindings.items[i]->watch.due_usec;
+
+                if (due > 0 && due < next)
+                        next = due;
+        }
+        return next;
+}
+
+bool manager_probes_fit(Manager *m, Binding *binding) {
+        return binding->measurement.backend && (!binding->unit || manager_unit_fits(m, binding)) &&
+               manager_file_fits(m, binding);
+}
+
+void manager_follow_unit(Manager *m, Binding *binding) {
+        int runs, r;
+
+        if (!manager_probes_fit(m, binding)) {
+                manager_settle_binding(m, binding);
+                return;
+        }
+        if (!binding->unit)
+                return;
+        runs = manager_confine_binding(m, binding);
+        r = runs < 0 ? runs
+                     : binding->measurement.backend->ops->set_cgroup(
+                               binding->measurement.backend, binding->measurement.index,
+                               binding->cgroup.id, binding->cgroup.level);
+        if (r >= 0 && !runs)
+                r = manager_wait_for_unit(m, binding, true);
+        if (r < 0)
+                manager_settle_binding(m, binding);
+        else if (runs)
+                manager_set_active(m, binding);
+}
+
+const FollowHandlers manager_follow_handlers = {
+        .heard = hear,
+        .check_files = check_files,
+        .look_at_units = manager_look_at_units,
+};

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * What probes may cost. Nobody looks as long as they are hit rarely: the back end raises an alarm
+ * when they are not. Then their cost is looked at for half a second, and what has been dearer than
+ * its limit goes; what is twice as dear goes after the first tenth. So a program that runs measured
+ * code in a burst, as many do when they start, is let alone, and a machine that is brought to its
+ * knees is not.
+ *
+ * A binding that was too dear stays without probes until somebody asks for them: whatever its unit
+ * does meanwhile, and whatever systemd reloads.
+ */
+
+#include "manager/guard.h"
+
+#include "base/clock.h"
+#include "base/percent.h"
+#include "base/sentence.h"
+#include "log.h"
+#include "manager/settle.h"
+
+#define FIRST_USEC  100000
+#define LAST_USEC   500000
+#define FIRST_TIMES 2 /* the limit */
+
+#define WHAT_TO_DO                                                                                 \
+        "measure code that is run less often, or raise the limit, and run 'tlobctl reload'"
+
+static uint64_t cost_of(const Binding *binding) {
+        Backend *backend = binding->measurement.backend;
+
+        return backend && backend->ops->cost
+                       ? backend->ops->cost(backend, binding->measurement.index)
+                       : 0;
+}
+
+/* In percent of a CPU. What was set anew meanwhile began at zero. */
+static unsigned share(uint64_t from_ns, uint64_t to_ns, uint64_t elapsed_ns) {
+        return to_ns > from_ns ? (unsigned) ((to_ns - from_ns) * 100 / elapsed_ns) : 0;
+}
+
+static bool exceeds(unsigned share, unsigned limit, unsigned times) {
+        return limit != PERCENT_NONE && share > limit * times;
+}
+
+static void judge_each(Manager *m, uint64_t elapsed_ns, unsigned times) {
+        for (size_t i = 0; i < m->config->bindings.n; i++) {
+                Binding *binding = m->config->bindings.items[i];
+                unsigned n = share(binding->measurement.cost_ns, cost_of(binding), elapsed_ns);
+
+                if (exceeds(n, binding->cpu_limit, times))
+                        manager_give_up(m, binding,
+                                        sentence_make("Its probes took %u%% of a CPU, more than "
+                                                      "CPULimit=%u%%: " WHAT_TO_DO,
+                                                      n, binding->cpu_limit));
+        }
+}
+
+static Binding *find_dearest(const Manager *m, uint64_t elapsed_ns, unsigned *ret_share) {
+        Binding *dearest = NULL;
+
+        *ret_share = 0;
+        for (size_t i = 0; i < m->config->bindings.n; i++) {
+                Binding *binding = m->config->bindings.items[i];
+                unsigned n = share(binding->measurement.cost_ns, cost_of(binding), elapsed_ns);
+
+                if (n > *ret_share) {
+                        *ret_share = n;
+                        dearest = binding;
+                }
+        }
+        return dearest;
+}
+
+/* One binding after the other, the dearest first, until the others are within the limit. */
+static void judge_all(Manager *m, uint64_t elapsed_ns, unsigned times) {
+        unsigned limit = m->config->cpu_limit, all, one;
+        Binding *dearest;
+
+        all = share(m->guard.cost_ns, backends_get_cost(m->backends), elapsed_ns);
+        while (exceeds(all, limit, times) && (dearest = find_dearest(m, elapsed_ns, &one))) {
+                manager_give_up(
+                        m, dearest,
+                        sentence_make(
+                                "All probes took %u%% of a CPU, more than CPULimit=%u%% "
+                                "of tlobd.conf, and its own the most of it, %u%%: " WHAT_TO_DO,
+                                all, limit, one));
+                all -= one < all ? one : all;
+        }
+}
+
+void manager_stop_guard(Manager *m) {
+        m->guard.timer = sd_event_source_disable_unref(m->guard.timer);
+}
+
+static int on_look(sd_event_source *source, uint64_t usec, void *userdata) {
+        Manager *m = userdata;
+        uint64_t elapsed_ns = now_ns() - m->guard.began_ns;
+        bool is_last = elapsed_ns / 1000 >= LAST_USEC;
+        unsigned times = is_last ? 1 : FIRST_TIMES;
+
+        judge_each(m, elapsed_ns, times);
+        judge_all(m, elapsed_ns, times);
+        if (!is_last && sd_event_source_set_time_relative(source, LAST_USEC - FIRST_USEC) >= 0 &&
+            sd_event_source_set_enabled(source, SD_EVENT_ONESHOT) >= 0)
+                return 0;
+        manager_stop_guard(m);
+        manager_guard_costs(m);
+        return 0;
+}
+
+static int begin(Manager *m) {
+        m->guard.began_ns = now_ns();
+        m->guard.cost_ns = backends_get_cost(m->backends);
+        for (size_t i = 0; i < m->config->bindings.n; i++) {
+                Binding *binding = m->config->bindings.items[i];
+
+                binding->measurement.cost_ns = cost_of(binding);
+        }
+        return sd_event_add_time_relative(m->event, &m->guard.timer, CLOCK_MONOTONIC, FIRST_USEC,
+                                          1000, on_look, m);
+}
+
+void manager_guard_costs(Manager *m) {
+        int r;
+
+        if (m->guard.timer || !m->config || !backends_take_alarm(m->backends))
+                return;
+        r = begin(m);
+        if (r < 0)
+                log_error_errno(r, "Failed to look at what probes cost, ignoring: %m");
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef MANAGER_INTERNAL_H
+#define MANAGER_INTERNAL_H
+
+#include "config/config.h"
+#include "file/files.h"
+#include "manager/backends.h"
+#include "manager/manager.h"
+#include "manager/templates.h"
+#include "unit/unit.h"
+
+/* The state that the files of this room share. Nobody else knows what is in it. */
+
+/* Calls that member of the observer, if there is one, with arguments that may be none. */
+#define manager_tell(manager, member, ...)                                                         \
+        do {                                                                                       \
+                if ((manager)->observer)                                                           \
+                        (manager)->observer->member(                                               \
+                                __VA_ARGS__ __VA_OPT__(, )(manager)->observer_data);               \
+        } while (false)
+
+/* A binding that goes from one back end to another at that time: see manager/move.c. */
+typedef struct Move {
+        const Binding *binding; /* NULL: none does */
+        const Backend *from;
+        uint64_t at_ns;
+} Move;
+
+/* A look at what probes cost: see manager/guard.c. */
+typedef struct Guard {
+        sd_event_source *timer; /* NULL: nobody looks */
+        uint64_t began_ns;
+        uint64_t cost_ns; /* of all probes, at that time */
+} Guard;
+
+/* A file whose probes were taken away because somebody wrote in it. */
+typedef struct WrittenFile {
+        dev_t device;
+        ino_t inode;
+        uint64_t usec;
+} WrittenFile;
+
+struct inotify_event;
+
+/*
+ * To settle a binding is to watch its file and to look at its unit later; and what is found then
+ * settles it anew. So those who watch and wait know those who act by this only.
+ */
+typedef struct FollowHandlers {
+        /* inotify has told that of a file, or that it has left something out. */
+        void (*heard)(Manager *manager, const struct inotify_event *event);
+
+        /* What is due at that time. They return when the next is, or UINT64_MAX. */
+        uint64_t (*check_files)(Manager *manager, uint64_t usec);
+        uint64_t (*look_at_units)(Manager *manager, uint64_t usec);
+} FollowHandlers;
+
+struct Manager {
+        sd_event *event;
+        const ManagerObserver *observer; /* NULL: nobody */
+        void *observer_data;
+        Units *units;
+        bool reloading;
+        bool reload_again;   /* asked for while it was going on */
+        bool is_ready;       /* the configuration has been read once */
+        bool is_settling;    /* it has been read, and files of bindings are still being looked at */
+        bool files_are_late; /* some do not answer, and it has been said */
+        bool watch_has_failed;   /* the last attempt to watch a file, and it has been said */
+        bool status_has_changed; /* the line of "systemctl status", which is sent after the event */
+        bool is_stored;          /* systemd keeps for the next daemon what back ends have */
+        int reload_error;        /* of the last reload, which has changed nothing then */
+        Files *files;
+        sd_event_source *files_source;
+
+        const char *const *directories; /* of the configuration, highest precedence first */
+        Config *config;
+
+        Backends *backends;
+        Templates *templates;
+        unsigned n_applying; /* while bindings are applied that belong together */
+
+        Move move;
+        Guard guard;
+
+        const FollowHandlers *follow;
+
+        sd_event_source *looks; /* at processes of units; pending while one is due */
+
+        sd_event_source *watch_source; /* inotify, on files that have probes; see manager/watch.c */
+        sd_event_source *watch_timer;  /* pending while one is due to be looked at */
+        WrittenFile written[16];       /* the last ones, in a ring */
+        unsigned n_written;            /* so far */
+
+        RateLimit overall_rate; /* of what is told; each binding has its own too */
+        ViolationLog violations;
+        struct Told *told;            /* violations that were told, for their completions */
+        sd_event_source *suppression; /* pending while reports are held back */
+        sd_event_source *after_event;
+        sd_event_source *journal_retry; /* pending while entries wait for the journal */
+        uint64_t journal_wait_usec;     /* until the next attempt */
+        uint64_t n_unwritten;           /* entries that it never got, as far as it was told */
+        uint64_t n_suppressed;
+        int cgroup_root;
+
+        Statistics past; /* of bindings that are gone */
+};
+
+#endif

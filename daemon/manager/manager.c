@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The life of the daemon's state: made, started, asked, freed. What happens to bindings is in
+ * manager/settle.c, manager/bindings.c and manager/change.c, what happens to reports in
+ * manager/reports.c.
+ *
+ * Everything runs in one thread, from one event loop. A daemon without bindings has nothing in the
+ * kernel, and nothing to wake up for but its watchdog.
+ */
+
+#include "manager/internal.h"
+
+#include <signal.h>
+#include <systemd/sd-daemon.h>
+
+#include "base/sentence.h"
+#include "cgroup.h"
+#include "journal-socket.h"
+#include "log.h"
+#include "manager/choice.h"
+#include "manager/files.h"
+#include "manager/follow.h"
+#include "manager/guard.h"
+#include "manager/instances.h"
+#include "manager/move.h"
+#include "manager/reload.h"
+#include "manager/reports.h"
+#include "manager/retry.h"
+#include "manager/state.h"
+#include "manager/store.h"
+
+static void on_backend_event(void *userdata) {
+        Manager *m = userdata;
+
+        manager_guard_costs(m);
+        manager_tell(m, take_turn);
+}
+
+static const BackendsHandlers backends_handlers = {
+        .report = manager_on_report,
+        .lost = manager_on_loss,
+        .notice = manager_on_notice,
+        .kept = manager_on_kept,
+        .event_done = on_backend_event,
+};
+
+int manager_new(const BackendOps *const *ops, const char *const *directories, Manager **ret) {
+        _cleanup_(manager_freep) Manager *m = NULL;
+        int r;
+
+        m = calloc(1, sizeof(*m));
+        if (!m)
+                return -ENOMEM;
+        *m = (Manager){
+                .directories = directories,
+                .cgroup_root = -EBADF,
+                .follow = &manager_follow_handlers,
+        };
+        r = backends_new(ops, &backends_handlers, m, &m->backends);
+        if (r < 0)
+                return r;
+        r = templates_new(&manager_templates_handlers, m, &m->templates);
+        if (r < 0)
+                return r;
+
+        *ret = TAKE_PTR(m);
+        return 0;
+}
+
+void manager_stop(Manager *m) {
+        if (m->templates)
+                templates_stop(m->templates);
+        manager_stop_guard(m);
+        for (size_t i = 0; m->config && i < m->config->bindings.n; i++)
+                manager_detach_binding(m, m->config->bindings.items[i]);
+        if (m->backends)
+                backends_stop(m->backends);
+        m->units = units_free(m->units);
+        (void) journal_socket_flush();
+}
+
+/* Where nobody knows: what nobody goes on with goes when systemd gives up what it has stored. */
+static bool expects_restart(const Manager *m, bool has_failed) {
+        int r = -ENOTCONN;
+
+        if (has_failed)
+                return m->is_stored;
+        if (m->units)
+                r = units_expect_restart(m->units);
+        return r > 0 || (r < 0 && m->is_stored);
+}
+
+bool manager_leave(Manager *m, bool has_failed) {
+        if (!expects_restart(m, has_failed)) {
+                (void) sd_notify(false, "STOPPING=1\nSTATUS=Removing the probes.");
+                return false;
+        }
+        backends_flush(m->backends, NULL);
+        (void) journal_socket_flush();
+        return true;
+}
+
+Manager *manager_free(Manager *m) {
+        if (!m)
+                return NULL;
+
+        manager_stop(m);
+        sd_event_source_disable_unref(m->journal_retry);
+        sd_event_source_disable_unref(m->files_source);
+        sd_event_source_disable_unref(m->looks);
+        sd_event_source_disable_unref(m->watch_timer);
+        sd_event_source_disable_unref(m->watch_source);
+        sd_event_source_disable_unref(m->after_event);
+        sd_event_source_disable_unref(m->suppression);
+        violation_log_done(&m->violations);
+        free(m->told);
+        config_free(m->config);
+        safe_close(m->cgroup_root);
+        templates_free(m->templates);
+        backends_free(m->backends);
+        files_free(m->files);
+        sd_event_unref(m->event);
+        free(m);
+        return NULL;
+}
+
+static int on_terminate(sd_event_source *source, const struct signalfd_siginfo *si,
+                        void *userdata) {
+        log_info("Received %s, stopping.", strsignal((int) si->ssi_signo));
+        return sd_event_exit(sd_event_source_get_event(source), 0);
+}
+
+static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
+        manager_forgive(userdata);
+        (void) manager_reload(userdata);
+        return 0;
+}
+
+/* Before all else: whoever ends the daemon must not wait until it has nothing left to do. */
+static int watch_signal(Manager *m, int signal, sd_event_signal_handler_t handler) {
+        sd_event_source *source;
+        int r;
+
+        r = sd_event_add_signal(m->event, &source, signal, handler, m);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_priority(source, SD_EVENT_PRIORITY_IMPORTANT);
+        if (r >= 0)
+                r = sd_event_source_set_floating(source, true);
+        (void) sd_event_source_unref(source);
+        return r;
+}
+
+static int after_event(sd_event_source *source, void *userdata) {
+        Manager *m = userdata;
+
+        manager_send_status(m);
+        manager_retry_journal(m);
+        manager_tell(m, event_done);
+        return 0;
+}
+
+int manager_attach_event(Manager *m, sd_event *event) {
+        int r;
+
+        m->event = sd_event_ref(event);
+        backends_attach_event(m->backends, event);
+        templates_attach_event(m->templates, event);
+        r = manager_start_files(m);
+        if (r < 0)
+                return r;
+        r = sd_event_add_post(m->event, &m->after_event, after_event, m);
+        if (r < 0)
+                return r;
+        /* Right after it, so that what the event took can be seen. */
+        return sd_event_source_set_priority(m->after_event, SD_EVENT_PRIORITY_IMPORTANT);
+}
+
+sd_event *manager_get_event(const Manager *m) {
+        return m->event;
+}
+
+int manager_start_loop(Manager *m) {
+        _cleanup_(sd_event_unrefp) sd_event *event = NULL;
+        static const struct {
+                int signal;
+                sd_event_signal_handler_t handler;
+        } signals[] = {
+                { SIGTERM, on_terminate },
+                { SIGINT, on_terminate },
+                { SIGHUP, on_hangup },
+        };
+        sigset_t set;
+        int r;
+
+        r = sd_event_default(&event);
+        if (r >= 0)
+                r = manager_attach_event(m, event);
+        if (r < 0)
+                return log_error_errno(r, "Failed to set up the event loop, or the processes that "
+                                          "read files: %m");
+
+        (void) sigemptyset(&set);
+        for (size_t i = 0; i < ELEMENTSOF(signals); i++)
+                (void) sigaddset(&set, signals[i].signal);
+        if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+                return log_error_errno(errno, "Failed to block signals: %m");
+
+        for (size_t i = 0; i < ELEMENTSOF(signals); i++) {
+                r = watch_signal(m, signals[i].signal, signals[i].handler);
+                if (r < 0)
+                        return log_error_errno(r, "Failed to watch for signals: %m");
+        }
+
+        r = sd_event_set_watchdog(m->event, true);
+        if (r < 0)
+                return log_error_errno(r, "Failed to set up the watchdog: %m");
+        return 0;
+}
+
+void manager_observe(Manager *m, const ManagerObserver *observer, void *userdata) {
+        m->observer = observer;
+        m->observer_data = userdata;
+}
+
+int manager_follow_units(Manager *m, sd_bus *bus) {
+        return units_new(bus, &manager_units_handlers, m, &m->units);
+}
+
+int manager_probe_backends(Manager *m) {
+        return backends_probe(m->backends);
+}
+
+/* Why back ends of this build do not work here. */
+static void log_absences(const Manager *m) {
+        bool has_any = backends_get(m->backends, 0);
+        const BackendAbsence *absence;
+
+        for (size_t i = 0; (absence = backends_get_absence(m->backends, i)); i++)
+                (void) log_full_errno(has_any ? LOG_DEBUG : LOG_ERR, 0, "%s.", absence->reason);
+        if (!has_any)
+                log_error("Nothing can be measured on this machine.");
+}
+
+int manager_start(Manager *m, sd_bus *bus) {
+        int r;
+
+        r = manager_probe_backends(m);
+        if (r < 0)
+                return log_oom();
+        manager_take_store(m);
+        m->cgroup_root = cgroup_open_root();
+
+        r = manager_follow_units(m, bus);
+        if (r < 0)
+                return log_error_errno(r, "Failed to follow systemd's units: %m");
+
+        log_absences(m);
+        r = config_new(&m->config);
+        if (r < 0)
+                return log_oom();
+        r = manager_reload(m);
+        return r < 0 ? r : 0;
+}
+
+bool manager_is_reloading(const Manager *m) {
+        return m->reloading;
+}
+
+int manager_reload_error(const Manager *m) {
+        return m->reload_error;
+}
+
+bool manager_is_ready(const Manager *m) {
+        return m->is_ready;
+}
+
+bool manager_is_busy(const Manager *m) {
+        return files_is_busy(m->files);
+}
+
+const BindingTable *manager_bindings(const Manager *m) {
+        return &m->config->bindings;
+}
+
+Binding *manager_find_binding(Manager *m, const char *name, char **ret_error) {
+        Binding *binding;
+
+        binding = binding_table_get(&m->config->bindings, name);
+        if (!binding)
+                (void) sentence_error(
+                        -ENXIO, ret_error,
+                        "There is no binding '%s'; 'tlobctl list-bindings' lists them", name);
+        return binding;
+}
+
+int manager_get_statistics(Manager *m, Binding *binding, Statistics *ret) {
+        Statistics statistics = {};
+
+        if (binding->measurement.backend) {
+                int r = binding->measurement.backend->ops->statistics(
+                        binding->measurement.backend, binding->measurement.index, &statistics);
+
+                if (r < 0)
+                        return r;
+                manager_count_suppressed(m, binding, &statistics);
+        }
+        statistics_add(&statistics, &binding->measurement.past);
+        *ret = statistics;
+        return 0;
+}
+
+const char *manager_backend_of(const Binding *binding) {
+        return binding->measurement.backend ? binding->measurement.backend->ops->name : "";
+}
+
+int manager_describe_reach(const Binding *binding, char **ret) {
+        const Backend *backend = binding->measurement.backend;
+        char *reach = NULL;
+
+        if (backend && backend->ops->reach) {
+                reach = backend->ops->reach(binding->measurement.backend,
+                                            binding->measurement.index);
+                if (!reach)
+                        return -ENOMEM;
+        }
+        *ret = reach;
+        return 0;
+}
+
+int manager_get_histogram(Manager *m, const Binding *binding, Histogram *ret) {
+        Histogram histogram = {};
+
+        if (binding->measurement.backend) {
+                const BackendOps *ops = binding->measurement.backend->ops;
+                int r = -EOPNOTSUPP;
+
+                if (ops->histogram)
+                        r = ops->histogram(binding->measurement.backend, binding->measurement.index,
+                                           &histogram);
+                if (r < 0)
+                        return r;
+        }
+        if (binding->measurement.past_lengths)
+                histogram_add(&histogram, binding->measurement.past_lengths);
+        *ret = histogram;
+        return 0;
+}
+
+int manager_reset_statistics(Manager *m, Binding *binding) {
+        Statistics statistics;
+        int r;
+
+        r = manager_get_statistics(m, binding, &statistics);
+        if (r < 0)
+                return r;
+        binding->limit.seen = 0;
+        binding->measurement.past = (Statistics){};
+        binding->measurement.past_lengths = histogram_free(binding->measurement.past_lengths);
+        binding->limit.n_suppressed = 0;
+        manager_note_limit(binding);
+        if (!binding->measurement.backend)
+                return 0;
+        return binding->measurement.backend->ops->reset_statistics(binding->measurement.backend,
+                                                                   binding->measurement.index);
+}
+
+int manager_get_totals(Manager *m, ManagerTotals *ret) {
+        ManagerTotals totals = {
+                .windows = m->past.counters.starts,
+                .violations = m->past.counters.violations,
+        };
+
+        for (size_t i = 0; i < m->config->bindings.n; i++) {
+                Binding *binding = m->config->bindings.items[i];
+                Statistics statistics;
+                int r;
+
+                r = manager_get_statistics(m, binding, &statistics);
+                if (r < 0)
+                        return r;
+                totals.windows = statistic_add(totals.windows, statistics.counters.starts);
+                totals.violations =
+                        statistic_add(totals.violations, statistics.counters.violations);
+        }
+        totals.suppressed = m->n_suppressed;
+        totals.probes_ns = backends_get_cost(m->backends);
+        *ret = totals;
+        return 0;
+}
+
+uint64_t manager_get_lost(const Manager *m) {
+        return backends_get_lost(m->backends);
+}
+
+const char *manager_get_backend(const Manager *m, size_t i) {
+        const BackendOps *ops = backends_get(m->backends, i);
+
+        return ops ? ops->name : NULL;
+}
+
+const char *manager_get_limitation(const Manager *m, size_t i) {
+        return backends_get_limitation(m->backends, i);
+}
+
+const char *manager_get_deadline_mode(const Manager *m) {
+        return backends_get_deadline_mode(m->backends);
+}
+
+void manager_take_notices(Manager *m) {
+        backends_take_notices(m->backends);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Sees to it that what journald did not take reaches it when it takes entries again, and says then
+ * what did not. Whoever logs does so from an event of the loop: after each of them the queue is
+ * looked at. journald's socket tells nobody who is not connected to it when there is room again,
+ * and a connection would not outlive it, so it is tried again: soon when it took some the last
+ * time, for where nobody has raised net.unix.max_dgram_qlen, its socket holds ten entries; else
+ * some times a second at first, and once a second in the end.
+ */
+
+#include "manager/retry.h"
+
+#include "journal-socket.h"
+#include "journal.h"
+
+#define RETRY_SOON_USEC 1000
+#define RETRY_USEC      50000
+#define RETRY_LATE_USEC 1000000
+
+/* The queue is empty, whoever has sent what was in it: were entries dropped since this was said? */
+static void announce_drops(Manager *m) {
+        uint64_t n = journal_socket_drops().stalled - m->n_unwritten;
+
+        if (n == 0)
+                return;
+        m->n_unwritten += n;
+        (void) journal_unwritten(n);
+}
+
+static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
+        Manager *m = userdata;
+        size_t before = journal_socket_pending();
+
+        m->journal_retry = sd_event_source_disable_unref(m->journal_retry);
+        if (journal_socket_flush() < before)
+                m->journal_wait_usec = RETRY_SOON_USEC;
+        else if (m->journal_wait_usec < RETRY_USEC)
+                m->journal_wait_usec = RETRY_USEC;
+        else if (m->journal_wait_usec < RETRY_LATE_USEC)
+                m->journal_wait_usec *= 2;
+        return 0;
+}
+
+void manager_retry_journal(Manager *m) {
+        if (journal_socket_pending() == 0) {
+                m->journal_wait_usec = RETRY_USEC;
+                announce_drops(m);
+        }
+        if (m->journal_retry || journal_socket_pending() == 0)
+                return;
+        (void) sd_event_add_time_relative(m->event, &m->journal_retry, CLOCK_MONOTONIC,
+                                          m->journal_wait_usec, RETRY_SOON_USEC, on_retry, m);
+}

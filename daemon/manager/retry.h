@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef MANAGER_RETRY_H
+#define MANAGER_RETRY_H
+
+#include "manager/internal.h"
+
+/* Sees to it that the journal gets later what it did not take at once. */
+void manager_retry_journal(Manager *manager);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The states of bindings, and who is told when one changes: journal, observer, and the line of
+ * "systemctl status". Which state a binding takes on is decided elsewhere.
+ */
+
+#include "manager/state.h"
+
+#include <systemd/sd-daemon.h>
+
+#include "journal.h"
+#include "log.h"
+
+void manager_notify_status(Manager *m) {
+        m->status_has_changed = true;
+}
+
+void manager_send_status(Manager *m) {
+        const BindingTable *bindings = &m->config->bindings;
+
+        if (!m->status_has_changed)
+                return;
+        m->status_has_changed = false;
+        (void) sd_notifyf(false, "STATUS=%zu bindings, %zu active, %zu failed", bindings->n,
+                          binding_table_count(bindings, BINDING_ACTIVE),
+                          binding_table_count(bindings, BINDING_FAILED));
+}
+
+/* Before it is in the table, nobody can know it. */
+void manager_tell_changed(Manager *m, const Binding *binding) {
+        if (binding_table_get(&m->config->bindings, binding->name) == binding)
+                manager_tell(m, binding_changed, binding);
+}
+
+void manager_set_state(Manager *m, Binding *binding, BindingState state, const char *reason) {
+        bool changed = binding->measurement.state != state ||
+                       !streq_empty(binding->measurement.reason, reason);
+        BindingState before = binding->measurement.state;
+
+        if (binding_set_state(binding, state, reason) < 0)
+                log_oom();
+        if (!changed)
+                return;
+
+        if (state == BINDING_FAILED)
+                (void) journal_binding_failure(binding);
+        else if (before == BINDING_FAILED && state == BINDING_ACTIVE)
+                (void) journal_binding_recovery(binding);
+        manager_tell_changed(m, binding);
+        manager_notify_status(m);
+}

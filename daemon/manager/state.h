@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef MANAGER_STATE_H
+#define MANAGER_STATE_H
+
+#include "manager/internal.h"
+
+/* The line of "systemctl status" is to be sent anew; and sends it, if it is. */
+void manager_notify_status(Manager *manager);
+void manager_send_status(Manager *manager);
+
+/* Something of the binding has changed: told, unless nobody can know it yet. */
+void manager_tell_changed(Manager *manager, const Binding *binding);
+
+/* Takes on a state, and tells whoever wants to know. */
+void manager_set_state(Manager *manager, Binding *binding, BindingState state, const char *reason);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef MANAGER_UNITS_H
+#define MANAGER_UNITS_H
+
+#include "manager/internal.h"
+
+/* What systemd says of the binding's unit; NULL if it says nothing. */
+const UnitInfo *manager_unit_of(const Manager *manager, const Binding *binding);
+
+/* Is it this unit that systemd is asked about for the binding? */
+bool manager_binding_has_unit(const Binding *binding, const char *unit);
+
+/* The binding's unit is followed, or not any more. */
+void manager_watch_unit(Manager *manager, Binding *binding);
+void manager_unwatch_unit(Manager *manager, Binding *binding);
+
+/*
+ * Notes where the binding is confined to. Returns 1 if it can be measured now, 0 if its unit does
+ * not run, or a negative errno.
+ */
+int manager_confine_binding(Manager *manager, Binding *binding);
+
+/*
+ * Notes what systemd says of the program of the binding's unit. Returns 1 if that is all that there
+ * is to know, 0 if the binding needs it and the unit is not loaded, or an error with a sentence.
+ */
+int manager_learn_program(const Manager *manager, Binding *binding, char **ret_error);
+
+/* Has its unit the program, and sees it files, as when the binding's probes were set? */
+bool manager_unit_fits(const Manager *manager, Binding *binding);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef FAKE_BINDING_H
+#define FAKE_BINDING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <systemd/sd-bus.h>
+
+/* The bindings of the stand-in, as objects on the bus. */
+
+#define BINDINGS_MAX 64
+#define TEXT_MAX     512
+
+typedef struct FakeBinding {
+        char name[64];
+        char unit[64];
+        char source[TEXT_MAX];
+        char executable[TEXT_MAX];
+        char start[128];
+        char stop[128];
+        char stop_note[128];
+        char state[16];
+        char reason[TEXT_MAX];
+        char backend[16];
+        char backend_reason[64];
+        char reach[64];
+        char cost[192];
+        uint64_t budget_ns;
+        uint64_t configured_ns;
+        uint64_t start_offset;
+        uint64_t windows;
+        uint64_t violations;
+        bool added;
+} FakeBinding;
+
+typedef struct Fake {
+        sd_bus *bus;
+        FakeBinding bindings[BINDINGS_MAX];
+        size_t n;
+} Fake;
+
+/* With the canned bindings, on its bus. Returns 0 or a negative errno. */
+int fake_bindings_start(Fake *fake);
+
+/* NULL: there is none. */
+FakeBinding *fake_find_binding(Fake *fake, const char *name);
+
+/* Of its object; the caller's. */
+int fake_binding_path(const FakeBinding *binding, char **ret);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * A stand-in for systemd, as far as tlobctl asks it about the files of units: it knows one unit,
+ * hidden-unit.service, with a drop-in for all of its prefix. No such file exists.
+ */
+
+#include "fake-systemd.h"
+
+#include <string.h>
+
+#define UNIT "hidden-unit.service"
+#define PATH "/org/freedesktop/systemd1/unit/hidden_2dunit_2eservice"
+
+static int get_drop_ins(sd_bus *bus, const char *path, const char *interface, const char *property,
+                        sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "as", 1,
+                                     "/etc/systemd/system/hidden-.service.d/50-tlob.conf");
+}
+
+static int get_false(sd_bus *bus, const char *path, const char *interface, const char *property,
+                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "b", 0);
+}
+
+static int get_text(sd_bus *bus, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        static const char *const texts[][2] = {
+                { "Id", UNIT },
+                { "LoadState", "loaded" },
+                { "FragmentPath", "/usr/lib/systemd/system/" UNIT },
+        };
+        size_t i = 0;
+
+        while (strcmp(texts[i][0], property) != 0)
+                i++;
+        return sd_bus_message_append(reply, "s", texts[i][1]);
+}
+
+static const sd_bus_vtable unit_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_PROPERTY("Id", "s", get_text, 0, 0),
+        SD_BUS_PROPERTY("LoadState", "s", get_text, 0, 0),
+        SD_BUS_PROPERTY("FragmentPath", "s", get_text, 0, 0),
+        SD_BUS_PROPERTY("NeedDaemonReload", "b", get_false, 0, 0),
+        SD_BUS_PROPERTY("DropInPaths", "as", get_drop_ins, 0, 0),
+        SD_BUS_VTABLE_END,
+};
+
+int fake_systemd_start(sd_bus *bus) {
+        int r;
+
+        r = sd_bus_add_object_vtable(bus, NULL, PATH, "org.freedesktop.systemd1.Unit", unit_vtable,
+                                     NULL);
+        return r < 0 ? r : sd_bus_request_name(bus, "org.freedesktop.systemd1", 0);
+}

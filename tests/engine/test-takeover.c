@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Back ends that are killed, and others that go on where they stood. Each is in a process of its
+ * own, as a daemon is; the test has the descriptors, as the service manager does. What the victim
+ * has done is in the books of the last one, whoever was there at the time.
+ */
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "engine.h"
+#include "test.h"
+
+#define MSEC 1000000LL
+
+/* What a daemon answers when it is asked. */
+typedef struct Answer {
+        Statistics statistics;
+        size_t n_violations; /* reports of this daemon */
+        size_t n_completions;
+        uint64_t slept_ns; /* the most by any window that has completed */
+} Answer;
+
+typedef struct Daemon {
+        pid_t pid;
+        int ask; /* a byte: an answer is wanted */
+        int answers;
+        int fds[BACKEND_N_KEPT]; /* -EBADF: there are none; they outlive the process */
+} Daemon;
+
+static void answer(Engine *engine, uint32_t index, int out) {
+        Answer answer = {};
+
+        engine_collect(engine);
+        answer.statistics = engine_statistics(engine, index);
+        answer.n_violations = engine_count(engine, REPORT_VIOLATION, index);
+        answer.n_completions = engine_count(engine, REPORT_COMPLETION, index);
+        for (size_t i = 0; i < answer.n_completions; i++) {
+                const Report *report = engine_report(engine, REPORT_COMPLETION, index, i);
+
+                if (report->spent_ns[TLOB_SLEEPING] > answer.slept_ns)
+                        answer.slept_ns = report->spent_ns[TLOB_SLEEPING];
+        }
+        assert_int_equal(write(out, &answer, sizeof(answer)), sizeof(answer));
+}
+
+static void be_daemon(int *kept_fds, const char *const *keys, int in, int out) {
+        int numbers[BACKEND_N_KEPT];
+        Engine *engine;
+        uint32_t index;
+        void *state;
+        char c;
+
+        engine_inherit(kept_fds);
+        assert_int_equal(engine_setup(&state), 0);
+        engine = state;
+        index = engine_add(engine, keys, NULL);
+        assert_true(engine->backend->ops->finish(engine->backend) >= 0);
+        assert_int_equal(engine->backend->ops->keep(engine->backend, numbers), 0);
+        assert_int_equal(write(out, numbers, sizeof(numbers)), sizeof(numbers));
+        while (read(in, &c, 1) == 1)
+                answer(engine, index, out);
+}
+
+static void take_descriptors(Daemon *d, const int numbers[static BACKEND_N_KEPT]) {
+        int pidfd = (int) syscall(SYS_pidfd_open, d->pid, 0);
+
+        assert_true(pidfd >= 0);
+        for (size_t i = 0; i < BACKEND_N_KEPT; i++) {
+                if (d->fds[i] >= 0)
+                        (void) close(d->fds[i]);
+                d->fds[i] = (int) syscall(SYS_pidfd_getfd, pidfd, numbers[i], 0);
+                assert_true(d->fds[i] >= 0);
+        }
+        (void) close(pidfd);
+}
+
+static void daemon_fork(Daemon *d, const char *const *keys) {
+        int ask[2], answers[2];
+
+        assert_int_equal(pipe(ask), 0);
+        assert_int_equal(pipe(answers), 0);
+        d->pid = fork();
+        assert_true(d->pid >= 0);
+        if (d->pid == 0) {
+                (void) close(ask[1]);
+                (void) close(answers[0]);
+                be_daemon(d->fds, keys, ask[0], answers[1]);
+                _exit(EXIT_SUCCESS);
+        }
+        (void) close(ask[0]);
+        (void) close(answers[1]);
+        d->ask = ask[1];
+        d->answers = answers[0];
+}
+
+/* One that has its binding in place. */
+static void daemon_start(Daemon *d, const char *const *keys) {
+        int numbers[BACKEND_N_KEPT];
+
+        daemon_fork(d, keys);
+        assert_int_equal(read(d->answers, numbers, sizeof(numbers)), sizeof(numbers));
+        take_descriptors(d, numbers);
+}
+
+static void daemon_kill(Daemon *d) {
+        assert_int_equal(kill(d->pid, SIGKILL), 0);
+        assert_int_equal(waitpid(d->pid, NULL, 0), d->pid);
+        d->pid = 0;
+        (void) close(d->ask);
+        (void) close(d->answers);
+}
+
+static Answer daemon_ask(const Daemon *d) {
+        Answer answer;
+
+        assert_int_equal(write(d->ask, "?", 1), 1);
+        assert_int_equal(read(d->answers, &answer, sizeof(answer)), sizeof(answer));
+        return answer;
+}
+
+static int set_up(void **state) {
+        Daemon *d = calloc(1, sizeof(*d));
+
+        assert_non_null(d);
+        d->fds[0] = d->fds[1] = -EBADF;
+        *state = d;
+        return 0;
+}
+
+/* With the last descriptor all is out of the kernel. */
+static int tear_down(void **state) {
+        Daemon *d = *state;
+
+        if (d->pid > 0)
+                daemon_kill(d);
+        for (size_t i = 0; i < BACKEND_N_KEPT; i++)
+                if (d->fds[i] >= 0)
+                        (void) close(d->fds[i]);
+        free(d);
+        return 0;
+}
+
+static void step(Victim *victim, const char *word) {
+        victim_continue(victim);
+        victim_expect(victim, word);
+}
+
+static void test_calls_and_a_window(void **state) {
+        const char *const *keys = FUNCTION("a", "20ms");
+        _cleanup_(victim_done) Victim victim = {};
+        Daemon *d = *state;
+        const Counters *c;
+        Answer all;
+
+        daemon_start(d, keys);
+        victim_start(&victim,
+                     "say:ready repeat:300 ( a( ) ) say:first repeat:300 ( a( ) ) "
+                     "a( say:in sleep:100000000 ) say:second repeat:300 ( a( ) ) say:third");
+        victim_expect(&victim, "ready");
+        step(&victim, "first");
+        daemon_kill(d);
+        /* Nobody is there, and a budget runs out. */
+        step(&victim, "in");
+        step(&victim, "second");
+        daemon_start(d, keys);
+        step(&victim, "third");
+        all = daemon_ask(d);
+        victim_continue(&victim);
+        victim_finish(&victim);
+
+        c = &all.statistics.counters;
+        assert_int_equal(c->starts, 901);
+        assert_int_equal(c->in_budget + c->violated, 901);
+        assert_int_equal(c->nested, 0);
+        assert_int_equal(c->unmatched, 0);
+        assert_true(c->violated > 0);
+        assert_int_equal(all.n_violations, c->violations);
+        assert_int_equal(all.n_completions, c->violations);
+        assert_true(all.slept_ns >= (uint64_t) (100 * MSEC));
+}
+
+static void rest(unsigned ms) {
+        const struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = (long) (ms % 1000) * MSEC };
+
+        (void) nanosleep(&ts, NULL);
+}
+
+#define THREADS 8
+
+/*
+ * At any moment, while more threads make calls than there are CPUs, so that many of them stand
+ * still at the probe: daemons are killed, and others while they take over from those.
+ */
+static void test_again_and_again(void **state) {
+        const char *const *keys = FUNCTION("storm", "1min");
+        /* Loading the programs takes seconds in an emulator. */
+        unsigned n_deaths = machine_is_emulated() ? 1 : 8;
+        unsigned n_calls = machine_is_emulated() ? 8000 : 50000;
+        _cleanup_(victim_done) Victim victim = {};
+        Daemon *d = *state;
+        const Counters *c;
+        char words[64];
+        Answer all;
+
+        daemon_start(d, keys);
+        (void) snprintf(words, sizeof(words), "say:ready threads:%i ( storm:%u ) say:done", THREADS,
+                        n_calls);
+        victim_start(&victim, words);
+        victim_expect(&victim, "ready");
+        victim_continue(&victim);
+        for (unsigned i = 0; i < n_deaths; i++) {
+                rest(i * 7);
+                daemon_kill(d);
+                daemon_fork(d, keys);
+                rest(i * 40);
+                daemon_kill(d);
+                daemon_start(d, keys);
+        }
+        victim_expect(&victim, "done");
+        all = daemon_ask(d);
+        victim_continue(&victim);
+        victim_finish(&victim);
+        c = &all.statistics.counters;
+        print_message("%llu starts, %llu in budget, %llu nested, %llu unmatched\n",
+                      (unsigned long long) c->starts, (unsigned long long) c->in_budget,
+                      (unsigned long long) c->nested, (unsigned long long) c->unmatched);
+        assert_int_equal(c->starts, THREADS * n_calls);
+        assert_int_equal(c->in_budget, THREADS * n_calls);
+        assert_int_equal(c->nested, 0);
+        assert_int_equal(c->unmatched, 0);
+}
+
+/* What the next one does not know any more is taken out of the kernel. */
+static void test_another_binding(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Daemon *d = *state;
+        Answer all;
+
+        daemon_start(d, FUNCTION("b", "1min"));
+        daemon_kill(d);
+        daemon_start(d, FUNCTION("a", "1min"));
+        victim_start(&victim, "a( ) b( ) a( ) say:done");
+        victim_expect(&victim, "done");
+        all = daemon_ask(d);
+        assert_int_equal(all.statistics.counters.starts, 2);
+        assert_int_equal(all.statistics.counters.in_budget, 2);
+        victim_continue(&victim);
+        victim_finish(&victim);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                TEST(test_calls_and_a_window),
+                TEST(test_again_and_again),
+        };
+        /* No matter of the kernel: not where it takes long to load the programs twice more. */
+        const struct CMUnitTest others[] = {
+                TEST(test_another_binding),
+        };
+        int r;
+
+        r = cmocka_run_group_tests(tests, NULL, NULL);
+        if (r == 0 && !machine_is_emulated())
+                r = cmocka_run_group_tests(others, NULL, NULL);
+        return r;
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Questions about files, with readers that are really processes: what they answer is what is found
+ * by reading in this process, and one that is stopped, or killed, stands for a file system that
+ * hangs and a file that does harm.
+ */
+
+#include "file/files.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "binding/keys.h"
+#include "binding/resolve.h"
+#include "test.h"
+
+#define TIMEOUT_USEC UINT64_C(600000)
+
+static unsigned told;
+
+static void on_answer(unsigned id, void *userdata) {
+        told = id;
+}
+
+static Binding *make(const char *executable, const char *function) {
+        Binding *binding;
+
+        assert_ok(binding_new("x", &binding));
+        assert_ok(binding_set_key(binding, "Executable", executable, NULL));
+        assert_ok(binding_set_key(binding, "Function", function, NULL));
+        assert_ok(binding_set_key(binding, "BudgetSec", "1s", NULL));
+        return binding;
+}
+
+static int setup(void **state) {
+        return files_new(TIMEOUT_USEC, (Files **) state);
+}
+
+static int teardown(void **state) {
+        files_free(*state);
+        return 0;
+}
+
+/* Waits for what is told, for a second at most. */
+static void wait_for(Files *files, unsigned id) {
+        struct pollfd poll_fd = { .fd = files_get_fd(files), .events = POLLIN };
+
+        told = 0;
+        while (told != id) {
+                assert_int_equal(poll(&poll_fd, 1, 10000), 1);
+                assert_true(files_dispatch(files, on_answer, NULL) >= 0);
+        }
+}
+
+/* All readers: the children of the process that is the only child of this one. */
+static void signal_readers(int number) {
+        char path[64];
+        unsigned child, reader;
+        FILE *f;
+
+        (void) snprintf(path, sizeof(path), "/proc/self/task/%i/children", getpid());
+        f = fopen(path, "re");
+        assert_non_null(f);
+        assert_int_equal(fscanf(f, "%u", &child), 1);
+        (void) fclose(f);
+        (void) snprintf(path, sizeof(path), "/proc/%u/task/%u/children", child, child);
+        f = fopen(path, "re");
+        assert_non_null(f);
+        while (fscanf(f, "%u", &reader) == 1)
+                assert_ok(kill((pid_t) reader, number));
+        (void) fclose(f);
+}
+
+static void assert_same_site(const ElfSite *a, const ElfSite *b) {
+        assert_int_equal(a->offset, b->offset);
+        assert_string_equal(a->function ?: "", b->function ?: "");
+}
+
+static void assert_same_stop(const Binding *a, const Binding *b) {
+        assert_int_equal(a->resolved.sites.how, TLOB_STOP_EXITS);
+        assert_int_equal(b->resolved.sites.how, TLOB_STOP_EXITS);
+        assert_int_equal(a->resolved.sites.has_frame, b->resolved.sites.has_frame);
+        assert_int_equal(a->resolved.sites.exits.n, b->resolved.sites.exits.n);
+        assert_int_equal(a->resolved.sites.exits.n_returns, b->resolved.sites.exits.n_returns);
+        assert_memory_equal(a->resolved.sites.exits.offsets, b->resolved.sites.exits.offsets,
+                            a->resolved.sites.exits.n * sizeof(*a->resolved.sites.exits.offsets));
+        assert_string_equal(a->resolved.sites.exits.successor ?: "",
+                            b->resolved.sites.exits.successor ?: "");
+        assert_string_equal(a->resolved.sites.exits.several ?: "",
+                            b->resolved.sites.exits.several ?: "");
+}
+
+static void test_as_if_read_here(void **state) {
+        static const char *const functions[] = { "fsync", "close", "qsort", "no_such_function" };
+
+        for (size_t i = 0; i < ELEMENTSOF(functions); i++) {
+                _cleanup_(binding_freep) Binding *here = make("libc.so.6", functions[i]);
+                _cleanup_(binding_freep) Binding *there = make("libc.so.6", functions[i]);
+                _cleanup_(binding_file_freep) BindingFile *a = NULL, *b = NULL;
+                _cleanup_free_ char *error_here = NULL, *error_there = NULL;
+                FileStamp now;
+                struct stat st;
+                unsigned id;
+                int r;
+
+                r = binding_resolve(here, &a, &error_here);
+                assert_int_equal(files_resolve(*state, there, &id, &b, &error_there), r);
+                assert_string_equal(error_here ?: "", error_there ?: "");
+                if (r < 0)
+                        continue;
+                assert_string_equal(here->resolved.path, there->resolved.path);
+                assert_string_equal(here->resolved.build_id ?: "", there->resolved.build_id ?: "");
+                assert_same_site(&here->resolved.sites.start, &there->resolved.sites.start);
+                assert_same_site(&here->resolved.sites.stop, &there->resolved.sites.stop);
+                assert_int_equal(a->is_program, b->is_program);
+                assert_same_stop(here, there);
+                assert_true(here->resolved.start_kind != PROBE_UNKNOWN &&
+                            here->resolved.stop_kind != PROBE_UNKNOWN);
+                assert_int_equal(here->resolved.start_kind, there->resolved.start_kind);
+                assert_int_equal(here->resolved.stop_kind, there->resolved.stop_kind);
+                assert_ok(fstat(b->fd, &st));
+                assert_int_equal(st.st_ino, there->resolved.inode);
+                assert_int_equal(st.st_ino, here->resolved.inode);
+                assert_int_equal(st.st_dev, there->resolved.device);
+                assert_int_equal(fcntl(b->fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+                assert_int_equal(files_compare(*state, there, &id, &now), FILE_IS_SAME);
+                there->resolved.inode++;
+                assert_int_equal(files_compare(*state, there, &id, &now), FILE_IS_OTHER);
+        }
+        assert_false(files_is_busy(*state));
+}
+
+/* What is compared is more than which file it is. */
+static void test_compare(void **state) {
+        char path[] = "/tmp/tlob-files-XXXXXX";
+        _cleanup_close_ int fd = mkostemp(path, O_CLOEXEC);
+        _cleanup_(binding_freep) Binding *binding = make(path, "main");
+        FileStamp now;
+        struct stat st;
+        unsigned id;
+
+        assert_true(fd >= 0);
+        assert_ok(fstat(fd, &st));
+        binding->resolved.path = strdup(path);
+        binding->resolved.inner_path = strdup(path);
+        binding->resolved.device = st.st_dev;
+        binding->resolved.inode = st.st_ino;
+        binding->resolved.stamp = file_stamp_of(&st);
+        assert_int_equal(files_compare(*state, binding, &id, &now), FILE_IS_SAME);
+        binding->resolved.stamp.ctime_ns--;
+        assert_int_equal(files_compare(*state, binding, &id, &now), FILE_IS_TOUCHED);
+        binding->resolved.stamp.mtime_ns--;
+        assert_int_equal(files_compare(*state, binding, &id, &now), FILE_IS_REWRITTEN);
+        binding->resolved.stamp = now;
+        assert_int_equal(files_compare(*state, binding, &id, &now), FILE_IS_SAME);
+        assert_int_equal(write(fd, "x", 1), 1);
+        assert_int_equal(files_compare(*state, binding, &id, &now), FILE_IS_REWRITTEN);
+        assert_ok(unlink(path));
+        assert_int_equal(files_compare(*state, binding, &id, &now), FILE_IS_OTHER);
+}
+
+/* It is not waited for, and the answer is that of the moment. */
+static void test_count(void **state) {
+        _cleanup_(binding_freep) Binding *binding = make("libc.so.6", "fsync");
+        _cleanup_(binding_file_freep) BindingFile *file = NULL;
+        FileUsers users;
+        unsigned id;
+
+        assert_ok(files_resolve(*state, binding, &id, &file, NULL));
+        assert_int_equal(files_count(*state, binding, &id, &users), -EINPROGRESS);
+        wait_for(*state, id);
+        assert_ok(files_count(*state, binding, &id, &users));
+        /* This one, at least. */
+        assert_true(users.n_processes > 0);
+        assert_int_equal(users.n_outside, users.n_processes);
+
+        binding->resolved.inode = 1;
+        assert_ok(free_and_strdup(&binding->resolved.inner_path, "/no/such/library"));
+        assert_int_equal(files_count(*state, binding, &id, &users), -EINPROGRESS);
+        wait_for(*state, id);
+        assert_ok(files_count(*state, binding, &id, &users));
+        assert_int_equal(users.n_processes, 0);
+}
+
+static void test_answered_late(void **state) {
+        _cleanup_(binding_freep) Binding *binding = make("libc.so.6", "fsync");
+        _cleanup_(binding_freep) Binding *other = make("libc.so.6", "fdatasync");
+        _cleanup_(binding_file_freep) BindingFile *file = NULL;
+        _cleanup_free_ char *error = NULL;
+        unsigned id = 0, same = 0;
+
+        assert_ok(files_resolve(*state, binding, &id, &file, NULL));
+        file = binding_file_free(file);
+        signal_readers(SIGSTOP);
+        assert_int_equal(files_resolve(*state, binding, &id, &file, &error), -EINPROGRESS);
+        assert_true(id > 0);
+        assert_non_null(strstr(error, "libc.so.6 is being read"));
+        assert_int_equal(files_resolve(*state, binding, &same, &file, NULL), -EINPROGRESS);
+        assert_int_equal(same, id);
+        assert_true(files_is_busy(*state));
+
+        wait_for(*state, id);
+        free(error);
+        error = NULL;
+        assert_int_equal(files_resolve(*state, binding, &same, &file, &error), -ETIMEDOUT);
+        assert_string_equal(error, "libc.so.6 could not be read within 600ms: its file system does "
+                                   "not answer, or the machine is busy");
+        assert_int_equal(same, id);
+        free(error);
+        error = NULL;
+        assert_int_equal(files_resolve(*state, other, &same, &file, &error), -ETIMEDOUT);
+        assert_string_equal(
+                error, "libc.so.6 waits for another file on its file system, which "
+                       "could not be read within 600ms: the file system does not answer, or the "
+                       "machine is busy");
+        assert_false(files_is_busy(*state));
+        assert_true(files_are_late(*state));
+
+        signal_readers(SIGCONT);
+        wait_for(*state, id);
+        assert_false(files_are_late(*state));
+        assert_ok(files_resolve(*state, binding, &same, &file, NULL));
+}
+
+typedef struct Busy {
+        Files *files;
+        Binding *next;
+        unsigned id;
+} Busy;
+
+/* Asks for another file, and has something else to do until that is answered, and for longer. */
+static void on_answer_be_busy(unsigned id, void *userdata) {
+        const struct timespec ts = { .tv_sec = 1 };
+        BindingFile *file = NULL;
+        Busy *busy = userdata;
+
+        told = id;
+        if (busy->id > 0)
+                return;
+        signal_readers(SIGSTOP);
+        assert_int_equal(files_resolve(busy->files, busy->next, &busy->id, &file, NULL),
+                         -EINPROGRESS);
+        signal_readers(SIGCONT);
+        (void) nanosleep(&ts, NULL);
+}
+
+/* That is not the fault of the file. */
+static void test_told_late(void **state) {
+        _cleanup_(binding_freep) Binding *first = make("libc.so.6", "fsync");
+        _cleanup_(binding_freep) Binding *second = make("libc.so.6", "fdatasync");
+        _cleanup_(binding_file_freep) BindingFile *file = NULL;
+        Busy busy = { .files = *state, .next = second };
+        struct pollfd poll_fd = { .fd = files_get_fd(*state), .events = POLLIN };
+        unsigned id;
+
+        assert_ok(files_resolve(*state, first, &id, &file, NULL));
+        file = binding_file_free(file);
+        signal_readers(SIGSTOP);
+        assert_int_equal(files_resolve(*state, first, &id, &file, NULL), -EINPROGRESS);
+        signal_readers(SIGCONT);
+        told = 0;
+        while (told == 0 || told != busy.id) {
+                assert_int_equal(poll(&poll_fd, 1, 10000), 1);
+                assert_true(files_dispatch(*state, on_answer_be_busy, &busy) >= 0);
+        }
+        assert_ok(files_resolve(*state, second, &id, &file, NULL));
+}
+
+/* As long as one waits for a place, others do not begin to; elsewhere all goes on. */
+static void test_place_that_hangs(void **state) {
+        _cleanup_(binding_freep) Binding *first = make("/usr/bin/env", "main");
+        _cleanup_(binding_file_freep) BindingFile *file = NULL;
+        struct timespec before, after;
+        unsigned id, n = 0;
+        FileStamp now;
+
+        assert_int_equal(files_compare(*state, first, &id, &now), FILE_IS_OTHER);
+        assert_true(files_resolve(*state, first, &id, &file, NULL) < 0);
+        signal_readers(SIGSTOP);
+        assert_int_equal(files_resolve(*state, first, &id, &file, NULL), -EINPROGRESS);
+        (void) clock_gettime(CLOCK_MONOTONIC, &before);
+        for (unsigned i = 0; i < 1000; i++) {
+                char name[32];
+                _cleanup_(binding_freep) Binding *binding = NULL;
+
+                (void) snprintf(name, sizeof(name), "function_%u", i);
+                binding = make("/usr/bin/env", name);
+                n += files_resolve(*state, binding, &id, &file, NULL) == -EINPROGRESS;
+        }
+        (void) clock_gettime(CLOCK_MONOTONIC, &after);
+        assert_int_equal(n, 1000);
+        assert_true(after.tv_sec - before.tv_sec < 2);
+
+        {
+                _cleanup_(binding_freep) Binding *elsewhere = make("libc.so.6", "fsync");
+                int r = files_resolve(*state, elsewhere, &id, &file, NULL);
+
+                if (r == -EINPROGRESS) {
+                        wait_for(*state, id);
+                        r = files_resolve(*state, elsewhere, &id, &file, NULL);
+                }
+                assert_ok(r);
+        }
+        signal_readers(SIGCONT);
+}
+
+static void test_reader_that_dies(void **state) {
+        _cleanup_(binding_freep) Binding *binding = make("libc.so.6", "fsync");
+        _cleanup_(binding_file_freep) BindingFile *file = NULL;
+        _cleanup_free_ char *error = NULL;
+        unsigned id;
+        int r;
+
+        assert_ok(files_resolve(*state, binding, &id, &file, NULL));
+        file = binding_file_free(file);
+        signal_readers(SIGSTOP);
+        assert_int_equal(files_resolve(*state, binding, &id, &file, NULL), -EINPROGRESS);
+        signal_readers(SIGKILL);
+        wait_for(*state, id);
+        r = files_resolve(*state, binding, &id, &file, &error);
+        assert_int_equal(r, -EIO);
+        assert_non_null(strstr(error, "The process that was reading libc.so.6 died"));
+
+        r = files_resolve(*state, binding, &id, &file, NULL);
+        if (r == -EINPROGRESS) {
+                wait_for(*state, id);
+                r = files_resolve(*state, binding, &id, &file, NULL);
+        }
+        assert_ok(r);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_as_if_read_here, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_compare, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_count, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_answered_late, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_told_late, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_place_that_hangs, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_reader_that_dies, setup, teardown),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
