@@ -29,20 +29,6 @@ failed() {
         done
 }
 
-# todo TEXT COMMAND...: as check, for what is promised for later: it does not make the scenario
-# fail.
-todo() {
-        local text=$1
-
-        shift
-        n_checks=$((n_checks + 1))
-        if "$@" >/dev/null 2>&1; then
-                echo "ok $n_checks - $text # TODO"
-        else
-                echo "not ok $n_checks - $text # TODO"
-        fi
-}
-
 # check TEXT COMMAND...: the command succeeds.
 check() {
         local text=$1 output status
@@ -154,12 +140,39 @@ until_true() {
         done
 }
 
+# kill_for_calls: a system call that the unit does not list ends tlobd, with SIGSYS, rather than
+# failing: so each scenario shows that the list has all that is needed.
+kill_for_calls() {
+        local dropins=/etc/systemd/system/tlobd.service.d
+
+        [ ! -e $dropins/sanitizers.conf ] && [ ! -e $dropins/calls.conf ] || return 0
+        mkdir -p $dropins
+        printf '[Service]\nSystemCallErrorNumber=kill\n' >$dropins/calls.conf
+        systemctl daemon-reload
+}
+
 # start_fresh: tlobd with no bindings but those of [FILE...], which go to bindings.d.
 start_fresh() {
         systemctl stop tlobd 2>/dev/null
         rm -rf /run/tlob /usr/lib/tlob/bindings.d /etc/tlob/overrides.d /etc/tlob/bindings.d/*.conf
         [ $# -eq 0 ] || cp "$@" /etc/tlob/bindings.d/
+        kill_for_calls
         check "tlobd starts" systemctl start tlobd
+}
+
+main_pid() {
+        systemctl show -P MainPID tlobd
+}
+
+# started_anew PID: tlobd is ready, and another process than PID, which was killed. (That it is
+# active is true of PID, too, until systemd has heard of its end.)
+started_anew() {
+        [ "$(main_pid)" != "$1" ] && systemctl is-active tlobd
+}
+
+# binding NAME PROPERTY: what tlobctl shows of it.
+binding() {
+        tlobctl show -j "$1" | jq -r ".[0].$2"
 }
 
 # counter BINDING NAME: one of its counters.
@@ -187,6 +200,7 @@ as_nobody() {
 }
 
 finish() {
+        equal "no system call was denied" "$(journalctl --boot -q -o cat -u tlobd --grep='status=31/SYS')" ""
         echo "1..$n_checks"
         [ "$n_failed" -eq 0 ] && [ "$n_checks" -gt 0 ]
         exit

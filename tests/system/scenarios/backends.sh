@@ -60,15 +60,15 @@ END
         $victim '<x' sleep:1000000 '>x' '<x' spin:1000000 '>x' >/dev/null
         equal "$backend: what keeps its budget is not reported" "$(violations_of mark)" '[]'
 
-        sound='.budget_ns == 300000000 and .elapsed_ns >= .budget_ns and .backend == $backend and
-                .running_ns + .waiting_ns + .sleeping_ns == .elapsed_ns and .comm == "victim"'
-        overrun "asleep" "$sound and .state == \"sleeping\" and .sleeping_ns > .elapsed_ns / 2" \
+        sound='.BudgetNSec == 300000000 and .ElapsedNSec >= .BudgetNSec and .Backend == $backend and
+                .RunningNSec + .WaitingNSec + .SleepingNSec == .ElapsedNSec and .Comm == "victim"'
+        overrun "asleep" "$sound and .State == \"sleeping\" and .SleepingNSec > .ElapsedNSec / 2" \
                 '<x' sleep:1000000000 '>x'
-        overrun "running" "$sound and .running_ns > .sleeping_ns" '<x' spin:1500000000 '>x'
+        overrun "running" "$sound and .RunningNSec > .SleepingNSec" '<x' spin:1500000000 '>x'
 
         $victim pin:0 spin:6000000000 &
         competitor=$!
-        overrun "waiting" "$sound and .waiting_ns > .elapsed_ns / 5 and .sleeping_ns < .elapsed_ns / 5" \
+        overrun "waiting" "$sound and .WaitingNSec > .ElapsedNSec / 5 and .SleepingNSec < .ElapsedNSec / 5" \
                 pin:0 '<x' spin:1500000000 '>x'
         kill $competitor
         wait $competitor 2>/dev/null

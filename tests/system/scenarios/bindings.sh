@@ -41,7 +41,7 @@ equal "a call is measured against the new budget" "$(sqlite3 :memory: 'SELECT 1'
 check "restart" systemctl restart tlobd
 equal "bindings and budgets are as before" "$(states)" $'now active 1500000\nstay active 3000000000'
 sqlite3 :memory: 'SELECT 1' >/dev/null
-equal "and measure" "$(tlobctl show -j stay | jq '.[0].Windows')" 2
+equal "and measure, and their counters go on" "$(tlobctl show -j stay | jq '.[0].Windows')" 6
 check "go back to the configured budget" tlobctl set-budget --persist stay default
 equal "it is back" "$(tlobctl show -j stay | jq '.[0].BudgetNSec')" 2000000000
 

@@ -12,7 +12,10 @@ check "its violation is in the journal" wait_for_entry '.TLOB_BINDING == "nap" a
 
 text=$(journalctl --boot -q -x -t tlob)
 matches "a violation is explained" "$text" '^.. Subject: nap ran over its budget'
-matches "with its time" "$text" '[0-9]+ ns sleeping: blocked'
+matches "with its times, as people write them" "$text" '^.. [0-9.]+ms sleeping: blocked'
+matches "and its budget" "$text" '^.. of 100ms\. Until then it had taken 10[0-9.]*ms:'
+matches "a completion has its true length" "$text" '^.. [0-9.]+(ms|s): [0-9.]+[mu]?s running, '
+equal "no text has nanoseconds" "$(grep -E '^.. .*[0-9]{6}' <<<"$text" | grep -E '^(░|-)')" ""
 matches "a completion is explained" "$text" '^.. Subject: A window of nap that ran over its budget has ended'
 matches "the manual is named" "$text" 'Documentation: man:tlobd\(8\)'
 equal "every field that a text names is there" "$(grep -c '@[A-Z_]*@' <<<"$text")" 0

@@ -46,8 +46,8 @@ holds "without it, the same is running" "$end" '.running > .waiting and .unit ==
 systemctl start disk.service
 end=$(last_end disk.service/read)
 holds "a slow disk is sleeping" "$end" '.sleeping > 0.6 * .elapsed and .unit == "disk.service"'
-matches "in a function of the kernel that waits for it" "$(tlobctl violations -j -b disk.service/read | jq -r '.[0].blocked_in')" 'io|wait|bio'
-echo "# blocked in $(tlobctl violations -j -b disk.service/read | jq -r '.[0].blocked_in')"
+matches "in a function of the kernel that waits for it" "$(tlobctl violations -j -b disk.service/read | jq -r '.[0].BlockedIn')" 'io|wait|bio'
+echo "# blocked in $(tlobctl violations -j -b disk.service/read | jq -r '.[0].BlockedIn')"
 
 rm "$etc"/{quota,free,disk}.service /var/tlob-big
 systemctl daemon-reload

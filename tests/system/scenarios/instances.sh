@@ -9,7 +9,9 @@
 
 N=50
 etc=/etc/systemd/system
-section=$'[X-Tlob nap]\nExecutable=libc.so.6\nFunction=clock_nanosleep\nBudgetSec=200us\n'
+victim=/usr/libexec/tlob-tests/victim
+# Of their own program: a process has the probes in its libraries some milliseconds after it has begun.
+section=$'[X-Tlob nap]\nFunction=victim_a\nBudgetSec=200us\n'
 
 # template NAME [LINE...]: of services that violate, and end.
 template() {
@@ -17,7 +19,7 @@ template() {
 
         shift
         {
-                printf '[Service]\nType=oneshot\nExecStart=/usr/bin/sleep 0.001\n'
+                printf '[Service]\nType=oneshot\nExecStart=%s a( sleep:1000000 )\n' "$victim"
                 [ $# -eq 0 ] || printf '%s\n' "$@"
                 printf '%s' "$section"
         } >"$etc/$name@.service"
@@ -72,14 +74,14 @@ template crowd
 template deaf
 template few
 template slow
-sed -i 's/^Type=oneshot$//; s/0.001/1000/; s/^BudgetSec=.*/BudgetSec=50ms/' "$etc/slow@.service"
+sed -i 's/^Type=oneshot$//; s/1000000/1000000000000/; s/^BudgetSec=.*/BudgetSec=50ms/' "$etc/slow@.service"
 template placed 'Slice=placed-%i.slice'
 template moved
 mkdir -p "$etc/moved@.service.d" "$etc/moved@own.service.d"
 printf '[Service]\nSlice=else-where.slice\n' >"$etc/moved@.service.d/slice.conf"
 printf '[Service]\nSlice=its-own.slice\n' >"$etc/moved@own.service.d/slice.conf"
-printf '[Service]\nDelegate=yes\nType=oneshot\nExecStart=/bin/sh -c "mkdir $below && echo 0 >$below/cgroup.procs && exec sleep 0.001"\nEnvironment=below=/sys/fs/cgroup/system.slice/pretender.service/one@pretended.service\n' \
-        >"$etc/pretender.service"
+printf '[Service]\nDelegate=yes\nType=oneshot\nExecStart=/bin/sh -c "mkdir $below && echo 0 >$below/cgroup.procs && exec %s \x27a(\x27 sleep:1000000 \x27)\x27"\nEnvironment=below=/sys/fs/cgroup/system.slice/pretender.service/one@pretended.service\n' \
+        "$victim" >"$etc/pretender.service"
 systemctl daemon-reload
 start_fresh
 equal "a template has no bindings of its own" "$(tlobctl list-bindings -j)" '[]'

@@ -56,6 +56,10 @@ uses() {
         [ "$(backend_of "$1")" = "$2" ]
 }
 
+# Another program, which does the same: from v5 on, a program gets one binding of the monitor.
+other=$run/other-victim
+cp "$victim" "$other"
+
 check "this kernel has the monitor" grep -qx tlob $rv/available_monitors
 # Before anything else: the stand-in of the suite "tracefs" says what this monitor says.
 tests=/usr/libexec/tlob-tests
@@ -105,26 +109,40 @@ equal "no budget: BPF" "$(backend_of endless)" bpf
 equal "several returns: BPF" "$(backend_of returns)" bpf
 holds "and why is told" "$(tlobctl show -j state returns)" '
         (.[0].BackendReason | test("limit the time in one state")) and
-        (.[1].BackendReason | test("knows no returns"))'
+        (.[1].BackendReason | test("cannot stop at returns"))'
 holds "with Backend=kernel that is an error" "$(tlobctl show -j only-kernel)" \
-        '.[0] | .State == "failed" and (.StateReason | test("knows no returns"))'
+        '.[0] | .State == "failed" and (.StateReason | test("cannot stop at returns"))'
 equal "the monitor is enabled" "$(read_switch $tlob/enable)" 1
 equal "and has one binding" "$(n_lines)" 1
 holds "its limits are told" "$(tlobctl status -j)" '
-        .Backends == ["kernel", "bpf"] and any(.Limitations[]; test("tlob monitor here is v3"))'
+        .Backends == ["kernel", "bpf"] and any(.Limitations[]; test("tlob monitor here is v[2-6]"))'
 holds "what is not known is not a number" "$(tlobctl show -j mark)" \
         '.[0] | .Windows == null and .MaxNSec == null and .Violations == 0'
 measures "it is measured" mark
 
+# A second one on its program.
+parks=$(tlobctl status -j | jq 'any(.Limitations[]; test("belongs to the binding that it runs first"))')
+check "a second binding of the program" tlobctl add-binding second --executable=$victim \
+        --start=victim_begin_y --stop=victim_end_y --budget=300ms
+if [ "$parks" = true ]; then
+        holds "is BPF's, where the monitor would not measure it, and why is told" "$(tlobctl show -j second)" \
+                '.[0] | .Backend == "bpf" and (.BackendReason | test("belongs to the binding that it runs first"))'
+else
+        equal "is the kernel's, too" "$(backend_of second)" kernel
+fi
+$victim '<x' sleep:800000000 '>x' '<y' sleep:800000000 '>y' >/dev/null
+check "which sees an overrun on a thread that ran the first" until_true sees second 1
+tlobctl remove-binding second
+
 # Confined to a unit: what others do is no violation of it.
-check "a binding for a unit" tlobctl add-binding --unit=confined.service --executable=$victim \
+check "a binding for a unit" tlobctl add-binding --unit=confined.service --executable="$other" \
         --start=victim_begin_y --stop=victim_end_y --budget=200ms confined
 overruns=('<y' sleep:600000000 '>y')
-systemd-run --quiet --unit=confined $victim sleep:3000000000 "${overruns[@]}"
+systemd-run --quiet --unit=confined "$other" sleep:3000000000 "${overruns[@]}"
 check "it is the kernel's when the unit runs" until_true uses confined kernel
-$victim "${overruns[@]}" >/dev/null
+"$other" "${overruns[@]}" >/dev/null
 check "an overrun of the unit is seen" until_true sees confined 1
-holds "and no other" "$(violations_of confined)" 'length == 1 and .[0].unit == "confined.service"'
+holds "and no other" "$(violations_of confined)" 'length == 1 and .[0].Unit == "confined.service"'
 holds "which is counted" "$(tlobctl status -j)" 'any(.Limitations[]; test("1 violations of tasks outside"))'
 check "remove-binding" tlobctl remove-binding confined
 
@@ -132,11 +150,12 @@ check "remove-binding" tlobctl remove-binding confined
 check "set-budget" tlobctl set-budget mark 400ms
 matches "the monitor has the new one" "$(cat $tlob/monitor)" 'threshold=400000'
 measures "and it is measured" mark
-holds "with the new budget" "$(violations_of mark)" '.[-1].budget_ns == 400000000'
+holds "with the new budget" "$(violations_of mark)" '.[-1].BudgetNSec == 400000000'
 check "no budget at all" tlobctl set-budget mark infinity
 check "is BPF's" uses mark bpf
 check "the configured one again" tlobctl set-budget mark default
-tlobctl reload
+check "is the kernel's again" uses mark kernel
+measures "and it is measured" mark
 
 # Others.
 start_fresh "$run/choice.conf"
@@ -208,7 +227,7 @@ tlobctl remove-binding crowd
 check "a binding of the kernel's" tlobctl add-binding crowd --executable=$victim \
         --start=victim_begin_y --stop=victim_end_y --budget=1s
 equal "which is the kernel's at first" "$(backend_of crowd)" kernel
-check "and one that has to stay" tlobctl add-binding stays --executable=$victim \
+check "and one that has to stay" tlobctl add-binding stays --executable="$other" \
         --start=victim_begin_z --stop=victim_end_z --budget=1s --backend=kernel
 crowd=()
 for _ in {1..70}; do

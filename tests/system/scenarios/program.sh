@@ -93,7 +93,7 @@ check "verify resolves it" tlobctl verify /etc/tlob/bindings.d/far.conf
 matches "and a whole unit" "$(tlobctl verify --unit=plain)" 'plain.service/a .*plain.service:5'
 refuse "a unit with a mistake" 1 'other.service:6: .*several programs' tlobctl verify --unit=other
 refuse "a unit without sections" 1 'no section \[X-Tlob NAME\] in the files of dbus.service' tlobctl verify --unit=dbus
-refuse "a unit that is not there" 1 'nosuch.service is not-found' tlobctl verify --unit=nosuch
+refuse "a unit that is not there" 1 'There is no unit nosuch\.service' tlobctl verify --unit=nosuch
 matches "what is asked for without the unit's program" \
         "$(tlobctl verify --unit=prefixes --function=victim_c --budget=1s)" "Executable: $victim"
 
@@ -103,7 +103,7 @@ printf '[X-Tlob must]\nFunction=no_such_function\nBudgetSec=1s\nRequired=yes\n' 
 systemctl daemon-reload
 check "a required binding that cannot be set up is an error in the unit's journal" wait_for_entry \
         '.TLOB_BINDING == "plain.service/must" and .PRIORITY == "3"' -u plain.service
-refuse "and in the exit status of verify" 1 'no_such_function' tlobctl verify --unit=plain
+refuse "which verify foretells" 1 'no_such_function' tlobctl verify --unit=plain
 printf '[X-Tlob must]\nFunction=victim_c\nBudgetSec=1s\nRequired=yes\n' >"$etc/plain.service.d/x.conf"
 printf '[Service]\nExecStart=\nExecStart=%s say:x\n' "$victim" >>"$etc/plain.service.d/x.conf"
 systemctl daemon-reload
@@ -134,7 +134,7 @@ equal "cat shows every file that has a word about the unit, with lines" "$(tlobc
     3  [Override plain.service/a]
     4  BudgetSec=3s"
 holds "as JSON, too" "$(tlobctl cat -j plain)" 'map(select(.Text == "[Binding far]"))[0].File == "/etc/tlob/bindings.d/far.conf"'
-refuse "of a unit without any" 1 'Nothing is written about dbus.service' tlobctl cat dbus
+refuse "of a unit without any" 1 'No file has bindings of dbus.service' tlobctl cat dbus
 
 # edit: verified before it counts.
 editor=$run/editor
@@ -168,8 +168,19 @@ equal "and it counts no more" "$(tlobctl show -j prefixes.service/a | jq '.[0].B
 write_editor $'[X-Tlob a]\nBudgetSec=6s'
 check "for now only" tlobctl edit --runtime prefixes
 check "it is in /run" [ -e /run/systemd/system/prefixes.service.d/50-tlob.conf ]
-refuse "of a unit that is not there" 1 'nosuch.service is not-found' tlobctl edit nosuch
-refuse "of a socket" 1 'dbus.socket.* is not' tlobctl edit dbus.socket
+mkdir "$etc/prefixes.service.d"
+ln -s /dev/null "$target"
+refuse "but not where a file below /etc hides it" 1 "systemd would read $target instead of /run" tlobctl edit --runtime prefixes
+rm -r "$etc/prefixes.service.d"
+mkdir -p "$etc/service.d"
+echo '[Unit]' >"$etc/service.d/50-tlob.conf"
+systemctl daemon-reload
+write_editor $'[X-Tlob a]\nBudgetSec=7s'
+check "one for all services does not hide it" tlobctl edit --runtime prefixes
+equal "what was written counts" "$(tlobctl show -j prefixes.service/a | jq '.[0].BudgetNSec')" 7000000000
+rm -r "$etc/service.d"
+refuse "of a unit that is not there" 1 'There is no unit nosuch\.service' tlobctl edit nosuch
+refuse "of a socket" 1 'dbus\.socket is not a service, slice or scope' tlobctl edit dbus.socket
 
 rm -r "$etc"/{plain,prefixes,plus,twice,other,shell,path,specifier@,specifier@victim,script,none,missing}.service* "$etc/pure.slice" \
         /run/systemd/system/prefixes.service.d /etc/tlob/bindings.d/far.conf /usr/local/bin/{a-script,on-the-path}

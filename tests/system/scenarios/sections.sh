@@ -212,11 +212,11 @@ check "what is good of it is there" until_true sh -c 'tlobctl list-bindings -j |
         \"bad.service/strange\": \"waiting\"}"'
 matches "a bad value has its place" "$(why bad.service/late)" "^$etc/bad.service:9: BudgetSec=soon"
 matches "a typo in a function, too" "$(why bad.service/typo)" "^$etc/bad.service:10: .*fsink.*near names: .*fsync"
-matches "a value of several lines is refused" "$(why bad.service/lines)" 'goes on in the next one'
+matches "a value of several lines is refused" "$(why bad.service/lines)" 'continues in the next one'
 matches "it is in the journal of the unit" "$(journalctl --boot -q -u bad.service -o cat)" '^bad.service/typo: not measured'
 matches "a section without a name is told of in the log" "$(journalctl --boot -q -u tlobd -o cat)" 'bad.service:3: This section has no name'
-matches "and so is Unit=" "$(journalctl --boot -q -u tlobd -o cat)" 'bad.service:[0-9]+: Unit= cannot be given'
-matches "and a file that is too large" "$(journalctl --boot -q -u tlobd -o cat)" 'huge.service: Cannot read it'
+matches "and so is Unit=" "$(journalctl --boot -q -u tlobd -o cat)" 'bad.service:[0-9]+: Unit= is not allowed'
+check "and a file that is too large" wait_for_entry '.MESSAGE | test("huge.service: Cannot read it")' -u tlobd
 n=$(journalctl --boot -q -u bad.service -o cat | grep -c typo)
 systemctl daemon-reload
 tlobctl reload >/dev/null 2>&1
@@ -228,5 +228,6 @@ check "mended, it waits as others do" until_true become $'bad.service/typo waiti
 rm "$etc"/bad.service "$etc"/good.service
 systemctl daemon-reload
 check "all gone" until_true become ''
+equal "systemd has answered all questions" "$(journalctl --boot -q -u tlobd -o cat | grep 'Failed to ask')" ''
 matches "systemctl status has a line" "$(systemctl show -P StatusText tlobd)" '^0 bindings'
 finish

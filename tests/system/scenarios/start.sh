@@ -12,7 +12,7 @@ N=200
 etc=/etc/systemd/system
 
 section=(
-        '[X-Tlob nap]' 'Executable=libc.so.6' 'Function=clock_nanosleep' 'BudgetSec=200us'
+        '[X-Tlob nap]' 'Function=victim_a' 'BudgetSec=200us'
 )
 
 # books NAME: windows and violations.
@@ -25,13 +25,13 @@ drop_in() {
         printf '%s\n' "${section[@]}" >"$etc/$1.d/tlob.conf"
 }
 
-printf '[Service]\nType=oneshot\nExecStart=/usr/bin/sleep 0.001\nStartLimitBurst=0\n[Unit]\nStartLimitIntervalSec=0\n' >"$etc/quick.service"
+printf '[Service]\nType=oneshot\nExecStart=/usr/libexec/tlob-tests/victim a( sleep:1000000 )\nStartLimitBurst=0\n[Unit]\nStartLimitIntervalSec=0\n' >"$etc/quick.service"
 drop_in quick.service
-printf '[Service]\nType=oneshot\nExecStart=/usr/bin/sleep 0.001\n[Unit]\nStartLimitIntervalSec=0\n' >"$etc/quick@.service"
+printf '[Service]\nType=oneshot\nExecStart=/usr/libexec/tlob-tests/victim a( sleep:1000000 )\n[Unit]\nStartLimitIntervalSec=0\n' >"$etc/quick@.service"
 drop_in quick@known.service
-printf '[Service]\nType=oneshot\nSlice=deep-er.slice\nExecStart=/usr/bin/sleep 0.001\n[Unit]\nStartLimitIntervalSec=0\n' >"$etc/memory.service"
+printf '[Service]\nType=oneshot\nSlice=deep-er.slice\nExecStart=/usr/libexec/tlob-tests/victim a( sleep:1000000 )\n[Unit]\nStartLimitIntervalSec=0\n' >"$etc/memory.service"
 drop_in memory.service
-printf '[Service]\nExecStart=/usr/bin/sleep 0.001\nRestart=always\nRestartSec=0\n[Unit]\nStartLimitIntervalSec=0\n' >"$etc/again.service"
+printf '[Service]\nExecStart=/usr/libexec/tlob-tests/victim a( sleep:1000000 )\nRestart=always\nRestartSec=0\n[Unit]\nStartLimitIntervalSec=0\n' >"$etc/again.service"
 drop_in again.service
 systemctl daemon-reload
 start_fresh
@@ -61,11 +61,11 @@ check "it is measured each time that systemd starts it again ($windows of $resta
 # All instances of a template, by one binding: those that run already, and those that come.
 cat >"$etc/crowd@.service" <<'END'
 [Service]
-ExecStart=/usr/bin/sleep 0.3
+ExecStart=/usr/libexec/tlob-tests/victim a( sleep:300000000 )
 END
 systemctl daemon-reload
 systemctl start crowd@before.service
-tlobctl add-binding crowd --unit=crowd@.service --executable=libc.so.6 --function=clock_nanosleep --budget=100ms
+tlobctl add-binding crowd --unit=crowd@.service --executable=/usr/libexec/tlob-tests/victim --function=victim_a --budget=100ms
 equal "a template's binding is active" "$(tlobctl show -j crowd | jq -r '.[0].State')" active
 systemctl start crowd@one.service crowd@two.service quick.service
 until_true sh -c '! systemctl is-active -q crowd@one.service crowd@two.service'
@@ -75,7 +75,7 @@ until_true sh -c '! systemctl is-active -q crowd@one.service'
 equal "each time" "$(books crowd)" '[3,3]'
 N=$((N + 1))
 holds "the reports tell the instance" "$(tlobctl violations -j -b crowd)" \
-        'map(.unit) | unique == ["crowd@one.service", "crowd@two.service"]'
+        'map(.Unit) | unique == ["crowd@one.service", "crowd@two.service"]'
 check "it is removed" tlobctl remove-binding crowd
 printf '[Binding none]\nUnit=nosuch@.service\nExecutable=libc.so.6\nFunction=fsync\nBudgetSec=1s\n' >/etc/tlob/bindings.d/none.conf
 check "for a template that is not there it waits" sh -c 'tlobctl reload; tlobctl show -j none | grep -q waiting'
@@ -93,7 +93,7 @@ equal "also when tlobd does not come to know it in time" "$(books quick.service/
 # A unit of the same name elsewhere in the tree is not it.
 if mkdir -p /sys/fs/cgroup/other.scope/system.slice/quick.service 2>/dev/null; then
         before=$(books quick.service/nap)
-        sh -c 'echo $$ >/sys/fs/cgroup/other.scope/system.slice/quick.service/cgroup.procs; exec sleep 0.001'
+        sh -c 'echo $$ >/sys/fs/cgroup/other.scope/system.slice/quick.service/cgroup.procs; exec /usr/libexec/tlob-tests/victim "a(" sleep:1000000 ")"'
         equal "a cgroup of the same name below another one is not the unit's" "$(books quick.service/nap)" "$before"
         pause 0.1
         rmdir -p /sys/fs/cgroup/other.scope/system.slice/quick.service 2>/dev/null

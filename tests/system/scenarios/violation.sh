@@ -74,6 +74,8 @@ holds "and so has its completion" "$nap_end" '
         .MESSAGE_ID == "b712727f10d94a359d0790c76c950ef5" and
         (.TLOB_ELAPSED_NS | tonumber >= 1000000000)' --arg pid "$sleeper" --argjson violation "$nap"
 holds "a sleep was spent asleep" "$nap_end" '(.TLOB_SLEEPING_NS | tonumber) > 0.9 * (.TLOB_ELAPSED_NS | tonumber)'
+# It knows that from addresses of the kernel, which the sandbox shows to no one else.
+equal "the clock ended it" "$(jq -r .TLOB_WOKEN_BY <<<"$nap_end")" interrupt
 holds "the violation was found while the window was open" "$nap" \
         '(.TLOB_ELAPSED_NS | tonumber) < 800000000 and .TLOB_STATE == "sleeping"'
 
@@ -91,11 +93,11 @@ holds "running, waiting and sleeping add up exactly in all entries" \
 
 # The same on the bus.
 for file in monitor nobody; do
-        check "$file: the last completion has come" wait_for_line $file '"event":"Completed","binding":"step"'
+        check "$file: the last completion has come" wait_for_line $file '"Event":"Completed","Binding":"step"'
         holds "$file: each violation, then its completion" "$(jq -s . $file)" '
-                map([.event, .binding]) as $events | $events[:2] == [["Violation", "nap"], ["Completed", "nap"]] and
+                map([.Event, .Binding]) as $events | $events[:2] == [["Violation", "nap"], ["Completed", "nap"]] and
                         ($events | index([["Violation", "step"]])) < ($events | index([["Completed", "step"]])) and
-                        all(.[]; .running_ns + .waiting_ns + .sleeping_ns == .elapsed_ns)'
+                        all(.[]; .RunningNSec + .WaitingNSec + .SleepingNSec == .ElapsedNSec)'
 done
 check "busctl monitor has seen it, too" wait_for_line bus '"member":"Completed".*"step"'
 holds "the signal is as documented" "$(grep -m1 '"member":"Violation"' bus)" '
@@ -103,7 +105,7 @@ holds "the signal is as documented" "$(grep -m1 '"member":"Violation"' bus)" '
         (.payload.data | .[0] == "nap" and .[3] == 200000000 and .[5] + .[6] + .[7] == .[4] and
                 .[8].id.data == ($entry.TLOB_WINDOW_ID | tonumber))' --argjson entry "$nap"
 holds "tlobctl violations lists them, the newest first" "$(tlobctl violations -j)" \
-        'map(.binding) == ["step", "nap"] and .[1].id == ($entry.TLOB_WINDOW_ID | tonumber)' --argjson entry "$nap"
+        'map(.Binding) == ["step", "nap"] and .[1].ID == ($entry.TLOB_WINDOW_ID | tonumber)' --argjson entry "$nap"
 
 # The counters.
 holds "tlobctl show counts them" "$(tlobctl show -j step nap)" '

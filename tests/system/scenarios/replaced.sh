@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# Programs that change under their bindings: overwritten in place, with other instructions where the probes are,
+# they run unharmed and are measured in what they are now; replaced by another file, by name or by a link, they are
+# measured in that, without anybody's help.
+
+. "${BASH_SOURCE[0]%/*}/assert.sh"
+
+etc=/etc/systemd/system
+before=/usr/libexec/tlob-tests/changeling
+after=/usr/libexec/tlob-tests/changeling-changed
+programs=/usr/local/lib/replaced
+
+property() {
+        tlobctl show -j "$1" | jq -r ".[0].$2"
+}
+
+is() {
+        [ "$(property "$1" "$2")" = "$3" ]
+}
+
+# has_windows BINDING N
+has_windows() {
+        is "$1" Windows "$2"
+}
+
+log_has() {
+        journalctl --boot -q -u tlobd | grep -qE -- "$1"
+}
+
+# measured_again BINDING STATE
+measured_again() {
+        check "$1: it is $2 again" until_true is "$1" State "$2"
+}
+
+mkdir -p "$programs"
+for name in w q link-before gone; do
+        cp "$before" "$programs/$name"
+done
+cp "$after" "$programs/link-after"
+ln -s link-before "$programs/link"
+printf '[Service]\nType=oneshot\nExecStart=%s\n[X-Tlob r]\nFunction=request\nBudgetSec=1s\n' "$programs/w" >"$etc/w.service"
+systemctl daemon-reload
+start_fresh
+for name in q link gone; do
+        printf '[Binding %s]\nExecutable=%s\nFunction=request\nBudgetSec=1s\n' "$name" "$programs/$name"
+done >/etc/tlob/bindings.d/replaced.conf
+check "bindings without a unit" tlobctl reload
+
+# In place.
+check "the program runs" systemctl start w
+equal "and is measured" "$(property w.service/r Windows)" 1
+check "its inode stays when it is overwritten" sh -c \
+        "n=\$(stat -c %i $programs/w); cp $after $programs/w; [ \$n = \$(stat -c %i $programs/w) ]"
+matches "the binding has no probes and says why" "$(property w.service/r StateReason)" 'w was written to'
+check "its reason is that of before" until_true sh -c 'tlobctl show -j w.service/r | grep -q "is not running"'
+check "what it is now runs unharmed" systemctl start w
+check "and is measured" until_true has_windows w.service/r 2
+check "it is in the log" log_has "'w.service/r' measures nothing for a moment: $programs/w was written to"
+check "and its end, too" log_has "'w.service/r' is set up anew: $programs/w was written to"
+
+# Without a unit, from one to the other and back.
+check "it is measured without a unit" "$programs/q"
+equal "one call" "$(property q Windows)" 1
+for program in "$after" "$before" "$after"; do
+        cp "$program" "$programs/q"
+        check "q: its probes go" until_true is q State waiting
+        measured_again q active
+        check "q: it runs unharmed" "$programs/q"
+done
+check "and every call was measured" until_true has_windows q 4
+
+# Something else altogether, and back.
+echo 'no program' >"$programs/q"
+check "what is no program any more fails" until_true is q State failed
+cp "$before" "$programs/q"
+measured_again q active
+check "it runs unharmed" "$programs/q"
+check "and is measured" until_true has_windows q 5
+
+# By another file: no reload, no unit.
+cp "$after" "$programs/q.new"
+mv "$programs/q.new" "$programs/q"
+check "a file that takes its place is told of" until_true log_has "'q' is set up anew: $programs/q was replaced"
+measured_again q active
+check "the new one runs" "$programs/q"
+check "and is measured" until_true has_windows q 6
+rm "$programs/gone"
+check "one that is removed fails" until_true is gone State failed
+cp "$after" "$programs/gone"
+measured_again gone active
+"$programs/gone" >/dev/null
+check "and is measured" until_true has_windows gone 1
+
+# The link: nothing happens to the file.
+"$programs/link" >/dev/null
+equal "through a link" "$(property link Windows)" 1
+ln -sfn link-after "$programs/link"
+check "reload" tlobctl reload
+measured_again link active
+"$programs/link" >/dev/null
+check "what a link is turned to is measured after a reload" until_true has_windows link 2
+
+# Only touched.
+chmod 700 "$programs/q"
+ln "$programs/q" "$programs/q.link"
+check "reload" tlobctl reload
+pause 1.5
+check "reload again" tlobctl reload
+equal "it has its probes all the time" "$(journalctl --boot -q -u tlobd | grep -c "'q' is set up anew: .* was replaced")" 1
+equal "it is active" "$(property q State)" active
+
+# Written without an end: it is looked at now and then, and runs as it is when that is over.
+timeout 5 sh -c "while :; do cp $before $programs/q; done"
+measured_again q active
+check "it is not looked at more than once a second" sh -c \
+        '[ "$(journalctl --boot -q -u tlobd | grep -c "is set up anew: .*/q was written to")" -le 12 ]'
+check "it runs unharmed" "$programs/q"
+check "and is measured" until_true has_windows q 7
+
+# A writer that rests, and closes it later.
+exec 7<>"$programs/q"
+cat "$after" >&7
+measured_again q active
+exec 7>&-
+pause 1.5
+measured_again q active
+check "it runs unharmed" "$programs/q"
+check "and is measured" until_true has_windows q 8
+
+# What is kept ready for instances that nobody knows yet.
+cp "$before" "$programs/c"
+printf '[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=%s\n[X-Tlob r]\nFunction=request\nBudgetSec=1s\n' \
+        "$programs/c" >"$etc/c@.service"
+systemctl daemon-reload
+pause 1.5
+check "an instance" systemctl start c@1
+check "is measured from its first call" until_true has_windows c@1.service/r 1
+cp "$after" "$programs/c"
+pause 3
+check "another one, of what the program is now" systemctl start c@2
+check "it is measured from its first call, too" until_true has_windows c@2.service/r 1
+cp "$before" "$programs/c.new"
+mv "$programs/c.new" "$programs/c"
+pause 3
+check "and one of a file that has taken its place" systemctl start c@3
+check "it is measured from its first call as well" until_true has_windows c@3.service/r 1
+
+# A service that goes on with what was there before is measured in that, until it is started again.
+cp /usr/libexec/tlob-tests/victim "$programs/s"
+printf '[Service]\nExecStart=%s repeat:100000 ( a( ) sleep:20000000 )\n[X-Tlob a]\nFunction=victim_a\nBudgetSec=1s\n' \
+        "$programs/s" >"$etc/s.service"
+systemctl daemon-reload
+check "a service that runs" systemctl start s
+grows() {
+        local before
+
+        before=$(property s.service/a Windows)
+        until_true sh -c "[ \"\$(tlobctl show -j s.service/a | jq '.[0].Windows')\" -gt $before ]"
+}
+measured_again s.service/a active
+check "its windows are counted" grows
+cp /usr/libexec/tlob-tests/victim "$programs/s.new"
+mv "$programs/s.new" "$programs/s"
+check "another file in its place is told of" until_true sh -c \
+        'tlobctl show -j s.service/a | grep -q "s.service still runs the old version of $0/s"' "$programs"
+check "it is measured all the same" grows
+check "reload" tlobctl reload
+pause 1.5
+check "also after a reload" grows
+systemctl restart s
+check "and when it runs the new one" grows
+check "of which nothing is to be said" until_true is s.service/a StateReason ""
+systemctl stop s
+
+rm -r "$programs" "$etc/s.service" "$etc/w.service" "$etc/c@.service" /etc/tlob/bindings.d/replaced.conf
+systemctl daemon-reload
+finish

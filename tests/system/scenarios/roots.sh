@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# Files as the processes of a unit see them: below RootDirectory=, or where something else is mounted on a path. And
+# what is said when no process of a unit has the file that is bound.
+
+. "${BASH_SOURCE[0]%/*}/assert.sh"
+
+etc=/etc/systemd/system
+victim=/usr/libexec/tlob-tests/victim
+jail=/srv/jail
+nap=$'[X-Tlob nap]\nExecutable=libc.so.6\nFunction=clock_nanosleep\nBudgetSec=10s\n'
+
+shown() {
+        tlobctl show -j "$1" | jq -r ".[0].$2"
+}
+
+# is NAME PROPERTY VALUE
+is() {
+        [ "$(shown "$1" "$2")" = "$3" ]
+}
+
+has_windows() {
+        [ "$(shown "$1" Windows)" -ge "$2" ]
+}
+
+says() {
+        shown "$1" StateReason | grep -qE -- "$2"
+}
+
+# A system of its own: a program with its loader and its libraries, which are other files than the machine's.
+libc=$(ldd "$victim" | awk '$1 == "libc.so.6" { print $3 }')
+libc=$(realpath "$libc")
+for file in "$victim" $(ldd "$victim" | grep -o '/[^ ]*'); do
+        install -D "$(realpath "$file")" "$jail$file"
+done
+mkdir -p "$jail/etc"
+ldconfig -r "$jail" 2>/dev/null
+jailed=$(realpath "$jail$(ldd "$victim" | awk '$1 == "libc.so.6" { print $3 }')")
+
+# Both nap again and again: a library gets its probes when a process of the unit has it.
+cat >"$etc/jailed.service" <<END
+[Service]
+RootDirectory=$jail
+ExecStart=$victim repeat:100000 ( sleep:50000000 )
+$nap
+END
+cat >"$etc/mounted.service" <<END
+[Service]
+BindReadOnlyPaths=$jailed:$libc
+ExecStart=$victim sleep:1000000 repeat:100000 ( sleep:50000000 )
+$nap
+END
+cat >"$etc/elsewhere.service" <<END
+[Service]
+ExecStart=/usr/bin/sleep infinity
+[X-Tlob a]
+Executable=$victim
+Function=victim_a
+BudgetSec=1s
+END
+mkdir -p /opt/wrapped
+cp /usr/bin/yes /opt/wrapped/true
+mkfifo "$run/full"
+exec {full}<>"$run/full"
+cat >"$etc/wrapped.service" <<END
+[Service]
+Environment=PATH=/opt/wrapped
+ExecStart=$victim exec
+StandardOutput=file:$run/full
+[X-Tlob a]
+Function=victim_a
+BudgetSec=1s
+END
+cat >"$etc/script.service" <<END
+[Service]
+ExecStart=/opt/wrapped/start
+[X-Tlob a]
+Function=main
+BudgetSec=1s
+END
+printf '#!/bin/sh\nexec /usr/bin/sleep infinity\n' >/opt/wrapped/start
+chmod +x /opt/wrapped/start
+systemctl daemon-reload
+start_fresh
+
+# RootDirectory=: before it runs, as well as then.
+equal "the library of a unit with RootDirectory= is found before it runs" \
+        "$(shown jailed.service/nap Executable)" "$jailed"
+equal "and its binding waits for the unit" "$(shown jailed.service/nap StateReason)" \
+        "jailed.service is not running"
+systemctl start jailed.service
+check "it is measured when it runs" until_true has_windows jailed.service/nap 1
+check "and nothing is wrong" is jailed.service/nap StateReason ""
+equal "it is the same file when it runs" "$(shown jailed.service/nap Executable)" "$jailed"
+systemctl stop jailed.service
+windows=$(shown jailed.service/nap Windows)
+systemctl start jailed.service
+check "and after a restart" until_true has_windows jailed.service/nap $((windows + 1))
+
+# Another file is mounted in its place, which is only seen when it runs.
+systemctl start mounted.service
+check "what is mounted for a unit is found when it has started" until_true has_windows mounted.service/nap 1
+check "and nothing is wrong" is mounted.service/nap StateReason ""
+
+# A file that nobody there runs.
+systemctl start elsewhere.service
+check "a binding that nobody can reach says so" until_true says elsewhere.service/a \
+        "^No process of elsewhere.service has loaded $victim; its main process runs /usr/bin/sleep$"
+equal "and is active all the same" "$(shown elsewhere.service/a State)" active
+pause 8
+equal "it is logged once" \
+        "$(journalctl --boot -u tlobd -o cat | grep -c "'elsewhere.service/a' measures nothing\\.")" 1
+
+# A wrapper becomes another program.
+systemctl start wrapped.service
+check "of a wrapper, the program that really runs is named" until_true says wrapped.service/a \
+        "ExecStart=; its main process runs /opt/wrapped/true: write Executable=/opt/wrapped/true"
+systemctl start script.service
+check "of a script, too" until_true says script.service/a \
+        "not an ELF file but a script.* \(its main process runs /usr/bin/sleep\)\. Write Executable="
+
+# An upgrade while it runs.
+cp "$victim" "$run/upgraded"
+cat >"$etc/upgraded.service" <<END
+[Service]
+ExecStart=/opt/upgraded sleep:0 say:x
+StandardInput=file:$run/never
+[X-Tlob a]
+Function=victim_a
+BudgetSec=1s
+END
+cp "$victim" /opt/upgraded
+systemctl daemon-reload
+systemctl start upgraded.service
+check "before an upgrade, nothing is wrong" until_true is upgraded.service/a StateReason ""
+cp "$run/upgraded" /opt/new
+mv /opt/new /opt/upgraded
+systemctl restart tlobd
+check "a unit that runs what was there before an upgrade is to be restarted" until_true \
+        says upgraded.service/a "upgraded.service still runs the old version of /opt/upgraded.*restart the unit"
+systemctl restart upgraded.service
+check "and then nothing is wrong" until_true is upgraded.service/a StateReason ""
+
+systemctl stop jailed mounted elsewhere wrapped script upgraded
+
+# Processes that read files end with the daemon, whatever ends it.
+reads_files() {
+        pgrep -f /usr/libexec/tlobd
+}
+[ "$(reads_files | wc -l)" -ge 2 ]
+equal "some processes read files" $? 0
+pid=$(main_pid)
+systemctl kill --signal=KILL --kill-whom=main tlobd
+check "a daemon that is killed is there again" until_true started_anew "$pid"
+leftovers() {
+        journalctl --boot -u tlobd -o cat | grep -c "remains running after unit stopped"
+}
+before=$(leftovers) # of the kill, which they hear of when systemd does
+systemctl stop tlobd
+refuse "nothing of it is left when it has been stopped" 1 '' reads_files
+equal "and systemd has found nothing left" "$(leftovers)" "$before"
+finish
