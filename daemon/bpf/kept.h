@@ -46,11 +46,12 @@ typedef struct KeptUnit {
         struct tlob_unit_path spare_of;
 } KeptUnit;
 
-/* What must be the same in both daemons; else nothing can be taken over. */
+/* What must be the same in both daemons, but for the programs; else nothing can be taken over. */
 typedef struct KeptFormat {
         uint32_t version;
         uint32_t mode;     /* DeadlineMode */
-        uint64_t programs; /* hash over the object file */
+        uint64_t layout;   /* of maps: layout-hash.h */
+        uint64_t programs; /* hash over the object file; hooks of others are replaced */
         uint32_t bindings_max;
         uint32_t tasks_max;
         uint64_t ring_buffer_size;

@@ -14,6 +14,12 @@
  * All times are CLOCK_MONOTONIC nanoseconds.
  */
 
+/*
+ * Programs take over the maps of others that have the same types (bpf/layout-hash.c). To be raised
+ * when what is there means something else and its type does not show it.
+ */
+#define TLOB_LAYOUT_VERSION 1
+
 /* TLOB_N_ENDS, as a power of two: an index that is masked fits, as every verifier sees. */
 #define TLOB_ENDS_SIZE 8
 _Static_assert(TLOB_N_ENDS <= TLOB_ENDS_SIZE, "an end has no place");

@@ -314,7 +314,7 @@ static int set_up_anew(BpfBackend *b, const BackendConfig *config) {
         (void) pins_new(&b->pins);
         r = bpf_programs_load(&b->programs, config, b->pins, NULL);
         if (r >= 0)
-                r = bpf_programs_attach(&b->programs);
+                r = bpf_programs_attach(&b->programs, NULL);
         if (r < 0)
                 return r;
         prepare_successor(b, config);
@@ -349,6 +349,8 @@ static int set_up_inherited(BpfBackend *b, const BackendConfig *config) {
                 r = -ESTALE;
         if (r >= 0)
                 r = bpf_programs_load(&b->programs, config, b->pins, &b->kept->common->format);
+        if (r >= 0)
+                r = bpf_programs_attach(&b->programs, &b->kept->common->format);
         if (r >= 0)
                 r = set_up_tables(b, config);
         if (r >= 0)

@@ -76,9 +76,27 @@ Pins *pins_free(Pins *pins) {
 #define PIN_GROUP(pin)  ((uint32_t) ((pin) >> 32))
 #define PIN_NUMBER(pin) ((uint32_t) (pin))
 
+static bool begins_with(const char *text, const char *with) {
+        return strncmp(text, with, strlen(with)) == 0;
+}
+
 /* 0: it is none. */
 static uint64_t link_number(const char *name) {
-        return strncmp(name, LINK, strlen(LINK)) == 0 ? strtoull(name + strlen(LINK), NULL, 10) : 0;
+        return begins_with(name, LINK) ? strtoull(name + strlen(LINK), NULL, 10) : 0;
+}
+
+/* Descriptors have one place in a directory for all that read them. Returns NULL, with errno. */
+static DIR *open_directory(const Pins *pins) {
+        DIR *dir;
+        int fd;
+
+        fd = openat(pins->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return NULL;
+        dir = fdopendir(fd);
+        if (!dir)
+                safe_close(fd);
+        return dir;
 }
 
 /* Calls the visitor for each link. */
@@ -86,16 +104,10 @@ static int visit_links(const Pins *pins, void (*visitor)(uint64_t pin, void *use
                        void *userdata) {
         _cleanup_closedir_ DIR *dir = NULL;
         const struct dirent *entry;
-        int fd;
 
-        fd = openat(pins->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd < 0)
+        dir = open_directory(pins);
+        if (!dir)
                 return -errno;
-        dir = fdopendir(fd);
-        if (!dir) {
-                safe_close(fd);
-                return -errno;
-        }
         while ((entry = readdir(dir))) {
                 uint64_t pin = link_number(entry->d_name);
 
@@ -227,4 +239,14 @@ void pins_end_inherited(Pins *pins, void (*visitor)(uint64_t pin, void *userdata
 
 int pins_add_named(const Pins *pins, const char *name, int fd) {
         return bpf_obj_pin(fd, pins_path(pins, name).text);
+}
+
+void pins_remove_others(const Pins *pins, const char *kind, const char *keep) {
+        _cleanup_closedir_ DIR *dir = NULL;
+        const struct dirent *entry;
+
+        dir = open_directory(pins);
+        while (dir && (entry = readdir(dir)))
+                if (begins_with(entry->d_name, kind) && !begins_with(entry->d_name, keep))
+                        (void) unlinkat(pins->fd, entry->d_name, 0);
 }

@@ -67,4 +67,7 @@ PinPath pins_path(const Pins *pins, const char *name);
 /* What has a name stays for the successors. Returns 0 or a negative errno. */
 int pins_add_named(const Pins *pins, const char *name, int fd);
 
+/* What has a name that begins with kind goes away in the background, but for that with keep. */
+void pins_remove_others(const Pins *pins, const char *kind, const char *keep);
+
 #endif

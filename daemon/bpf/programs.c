@@ -19,7 +19,9 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "bpf/hooks.h"
 #include "bpf/iterator.h"
+#include "bpf/layout-hash.h"
 #include "bpf/layout.h"
 #include "bpf/uprobe.h"
 #include "cgroup.h"
@@ -254,6 +256,7 @@ static int load_rung(BpfPrograms *programs, const BackendConfig *config, Deadlin
         memcpy(bpf->rodata->softirqs, &programs->symbols.softirqs, sizeof(struct tlob_text));
         memcpy(bpf->rodata->network, &programs->symbols.network, sizeof(struct tlob_text));
         bpf->data->next_window_id = now_usec();
+        hooks_prepare(bpf);
         (void) bpf_program__set_autoattach(bpf->progs.set_callback, false);
         (void) bpf_program__set_autoattach(bpf->progs.find_processes, false);
         select_programs(bpf, programs->multi, mode);
@@ -422,34 +425,6 @@ int bpf_programs_load(BpfPrograms *programs, const BackendConfig *config, Pins *
         return 0;
 }
 
-/* So that they go on without us. */
-static int pin_hooks(const BpfPrograms *programs) {
-        const struct bpf_object_skeleton *skeleton = programs->bpf->skeleton;
-
-        for (int i = 0; i < skeleton->prog_cnt; i++) {
-                const struct bpf_link *link = *skeleton->progs[i].link;
-                char name[32];
-                int r;
-
-                if (!link)
-                        continue;
-                (void) snprintf(name, sizeof(name), "hook_%i", i);
-                r = pins_add_named(programs->pins, name, bpf_link__fd(link));
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
-int bpf_programs_attach(BpfPrograms *programs) {
-        int r;
-
-        r = tlob_bpf__attach(programs->bpf);
-        if (r >= 0 && programs->pins)
-                programs->pinned = pin_hooks(programs) >= 0;
-        return r;
-}
-
 static uint64_t hash_programs(void) {
         size_t size;
         const void *object = tlob_bpf__elf_bytes(&size);
@@ -460,6 +435,7 @@ static uint64_t hash_programs(void) {
 void bpf_programs_get_format(const BpfPrograms *programs, const BackendConfig *config,
                              KeptFormat *ret) {
         *ret = (KeptFormat){
+                .layout = bpf_layout_hash(),
                 .mode = programs->mode,
                 .allowed_mode = config->deadline_mode,
                 .programs = hash_programs(),
@@ -471,11 +447,30 @@ void bpf_programs_get_format(const BpfPrograms *programs, const BackendConfig *c
 }
 
 bool bpf_programs_fit(const KeptFormat *format, const BackendConfig *config) {
-        return format->programs == hash_programs() && format->mode <= DEADLINE_SWITCH_TICK &&
+        return format->layout && format->layout == bpf_layout_hash() &&
+               format->mode <= DEADLINE_SWITCH_TICK &&
                format->allowed_mode == config->deadline_mode &&
                format->bindings_max == config->bindings_max &&
                format->tasks_max == config->tasks_max &&
                format->ring_buffer_size == config->ring_buffer_size;
+}
+
+int bpf_programs_attach(BpfPrograms *programs, KeptFormat *inherited) {
+        int r = 0;
+
+        if (!inherited || inherited->programs != hash_programs())
+                r = hooks_attach(programs->bpf, programs->pins, &programs->pinned);
+        if (r < 0 || !inherited)
+                return r;
+        if (!programs->pinned)
+                return -ESTALE;
+        if (inherited->programs != hash_programs())
+                r = set_callbacks(programs);
+        if (r < 0)
+                return r;
+        inherited->programs = hash_programs();
+        hooks_remove_others(programs->bpf, programs->pins);
+        return 0;
 }
 
 void bpf_programs_done(BpfPrograms *programs) {

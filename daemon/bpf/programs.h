@@ -43,8 +43,11 @@ static inline size_t bpf_programs_sites_max(const BackendConfig *config) {
 int bpf_programs_load(BpfPrograms *programs, const BackendConfig *config, Pins *pins,
                       const KeptFormat *inherited);
 
-/* Attaches the hooks, which tell of what tasks do. Not when they are inherited. */
-int bpf_programs_attach(BpfPrograms *programs);
+/*
+ * Sees to the hooks, which tell of what tasks do. inherited: as above; those of the same programs
+ * go on, and of others are replaced, which the format says then. Returns 0 or a negative errno.
+ */
+int bpf_programs_attach(BpfPrograms *programs, KeptFormat *inherited);
 
 /* What a successor must have in common with these. */
 void bpf_programs_get_format(const BpfPrograms *programs, const BackendConfig *config,

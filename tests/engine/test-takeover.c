@@ -6,12 +6,16 @@
  * has done is in the books of the last one, whoever was there at the time.
  */
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
+#include "bpf/kept.h"
 #include "engine.h"
 #include "test.h"
 
@@ -145,15 +149,24 @@ static int tear_down(void **state) {
         return 0;
 }
 
+/* The next one finds that the programs were of another build. */
+static void daemon_be_other_build(const Daemon *d) {
+        KeptCommon *common;
+
+        common = mmap(NULL, sizeof(*common), PROT_READ | PROT_WRITE, MAP_SHARED, d->fds[1], 0);
+        assert_ptr_not_equal(common, MAP_FAILED);
+        common->format.programs ^= 1;
+        (void) munmap(common, sizeof(*common));
+}
+
 static void step(Victim *victim, const char *word) {
         victim_continue(victim);
         victim_expect(victim, word);
 }
 
-static void test_calls_and_a_window(void **state) {
+static void calls_and_a_window(Daemon *d, bool other_build) {
         const char *const *keys = FUNCTION("a", "20ms");
         _cleanup_(victim_done) Victim victim = {};
-        Daemon *d = *state;
         const Counters *c;
         Answer all;
 
@@ -164,6 +177,8 @@ static void test_calls_and_a_window(void **state) {
         victim_expect(&victim, "ready");
         step(&victim, "first");
         daemon_kill(d);
+        if (other_build)
+                daemon_be_other_build(d);
         /* Nobody is there, and a budget runs out. */
         step(&victim, "in");
         step(&victim, "second");
@@ -182,6 +197,52 @@ static void test_calls_and_a_window(void **state) {
         assert_int_equal(all.n_violations, c->violations);
         assert_int_equal(all.n_completions, c->violations);
         assert_true(all.slept_ns >= (uint64_t) (100 * MSEC));
+}
+
+static void test_calls_and_a_window(void **state) {
+        calls_and_a_window(*state, false);
+}
+
+#define HOOK "hook_"
+
+/* The hooks that are pinned, which must all be of one set: its name, and how many. */
+static size_t find_hooks(const Daemon *d, char ret_set[static 32]) {
+        const struct dirent *entry;
+        size_t n = 0;
+        DIR *dir;
+
+        dir = fdopendir(openat(d->fds[0], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        assert_non_null(dir);
+        while ((entry = readdir(dir))) {
+                size_t length = (size_t) (strrchr(entry->d_name, '_') - entry->d_name);
+
+                if (strncmp(entry->d_name, HOOK, strlen(HOOK)) != 0)
+                        continue;
+                if (n++ > 0)
+                        assert_memory_equal(entry->d_name, ret_set, length);
+                (void) snprintf(ret_set, 32, "%.*s", (int) length, entry->d_name);
+        }
+        (void) closedir(dir);
+        return n;
+}
+
+/* Upgrades: the hooks are replaced, and all else is as if they were not. */
+static void test_other_build(void **state) {
+        char before[32], after[32];
+        Daemon *d = *state;
+        size_t n;
+
+        daemon_start(d, FUNCTION("a", "20ms"));
+        n = find_hooks(d, before);
+        assert_true(n > 0);
+        daemon_kill(d);
+        daemon_start(d, FUNCTION("a", "20ms"));
+        assert_int_equal(find_hooks(d, after), n);
+        assert_string_equal(after, before);
+        daemon_kill(d);
+        calls_and_a_window(d, true);
+        assert_int_equal(find_hooks(d, after), n);
+        assert_string_not_equal(after, before);
 }
 
 static void rest(unsigned ms) {
@@ -216,6 +277,8 @@ static void test_again_and_again(void **state) {
         for (unsigned i = 0; i < n_deaths; i++) {
                 rest(i * 7);
                 daemon_kill(d);
+                if (i % 2 == 0)
+                        daemon_be_other_build(d);
                 daemon_fork(d, keys);
                 rest(i * 40);
                 daemon_kill(d);
@@ -258,6 +321,7 @@ static void test_another_binding(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(test_calls_and_a_window),
+                TEST(test_other_build),
                 TEST(test_again_and_again),
         };
         /* No matter of the kernel: not where it takes long to load the programs twice more. */

@@ -263,6 +263,10 @@ static void test_fit(void **state) {
         assert_true(bpf_programs_fit(&own, &config));
         other = own;
         other.programs ^= 1;
+        assert_true(bpf_programs_fit(&other, &config));
+        other.layout ^= 1;
+        assert_false(bpf_programs_fit(&other, &config));
+        other.layout = 0;
         assert_false(bpf_programs_fit(&other, &config));
         other = own;
         other.bindings_max++;

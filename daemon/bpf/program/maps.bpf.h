@@ -15,6 +15,13 @@ const volatile bool never = false;
 /* Set before loading: the pid namespace of the daemon, 0 for the machine's first one. */
 const volatile __u32 pidns_inum = 0;
 
+/*
+ * Each set of hooks on the scheduler has a number, set before loading. Those act whose number is
+ * here: so one set takes over from another, of other programs, at one moment.
+ */
+const volatile __u32 hooks_number = 0;
+__u32 hooks_acting = 0;
+
 /* Windows get their number when they are in violation; the daemon sets the first. */
 __u64 next_window_id = 1;
 

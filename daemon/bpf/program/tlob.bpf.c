@@ -46,6 +46,12 @@ __noinline int task_end(__u32 slot, __u32 end)
 	return 0;
 }
 
+/* A hook takes what another set of them has done for something missed: only one of them acts. */
+static __always_inline bool hooks_act(void)
+{
+	return READ_ONCE(hooks_acting) == hooks_number;
+}
+
 /* Both for the task that is leaving this CPU, which next gets. */
 static __always_inline void task_begins_to_wait(struct tlob_task *t, __u32 slot,
 						struct task_struct *next, __u64 now)
@@ -72,6 +78,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	__u32 out_slot, in_slot;
 	__u64 now;
 
+	if (!hooks_act())
+		return 0;
 	if (READ_ONCE(n_waiters) && waiters_credit())
 		cpu_given_to(next);
 	if (!task_may_have_slot(prev) && !task_may_have_slot(next))
@@ -130,11 +138,10 @@ int BPF_PROG(on_waking, struct task_struct *task)
 {
 	__u32 slot = task_slot(task);
 	struct tlob_task *t = task_at(slot, task);
-
 	__u64 now;
 
 	/* Did a budget run out in this sleep, or should it have by now? */
-	if (!t || t->state != TLOB_SLEEPING || !task_has_windows(t))
+	if (!t || t->state != TLOB_SLEEPING || !task_has_windows(t) || !hooks_act())
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (t->over_sleep == t->n_sleeps || task_deadline(t) < now)
@@ -150,7 +157,7 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 	__u64 now;
 
 	/* A task that has not gone to sleep yet can be woken too: that changes nothing. */
-	if (!t || t->state != TLOB_SLEEPING)
+	if (!t || t->state != TLOB_SLEEPING || !hooks_act())
 		return 0;
 
 	task_change(t);
@@ -167,7 +174,7 @@ int BPF_PROG(on_migrate, struct task_struct *task)
 	__u32 slot = task_slot(task);
 	struct tlob_task *t = task_at(slot, task);
 
-	if (t && t->state == TLOB_WAITING && task_has_windows(t))
+	if (t && t->state == TLOB_WAITING && task_has_windows(t) && hooks_act())
 		waiter_moves(slot, bpf_ktime_get_ns());
 	return 0;
 }
@@ -184,7 +191,7 @@ int BPF_PROG(on_tick)
 	__u64 deadline, now;
 	__u32 slot;
 
-	if (!task_may_have_slot(task))
+	if (!task_may_have_slot(task) || !hooks_act())
 		return 0;
 	t = task_current(task, &slot);
 	if (!t)

@@ -60,11 +60,27 @@ signal() {
         systemctl kill --signal="$2" --kill-whom=main "$1"
 }
 
+# A build whose BPF programs differ, in the name of a source that is in their debug information.
+build=c
+program=$(systemctl show -P ExecStart tlobd | sed 's/.*path=\([^ ;]*\).*/\1/')
+upgrade() {
+        local other=d
+
+        [ "$build" = c ] || other=c
+        sed -i "s/program\/tlob\.bpf\.$build/program\/tlob.bpf.$other/" "$program"
+        build=$other
+        grep -q "program/tlob\.bpf\.$build" "$program"
+}
+
 # Without the bus tlobd fails, and cannot ask why it is to stop.
-for way in restart KILL no-bus restart ABRT mute-bus another-bus restart KILL; do
+for way in restart KILL no-bus upgrade restart ABRT mute-bus another-bus upgrade restart KILL; do
         pid=$(main_pid)
         case $way in
         restart) systemctl restart tlobd ;;
+        upgrade)
+                check "there is another build" upgrade
+                systemctl restart tlobd
+                ;;
         another-bus) systemctl restart dbus ;;
         no-bus)
                 signal dbus KILL

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Whether programs can use the maps of others is seen by the types of what is in them: as the
+ * compiler has noted them (BTF), written down as C. So a change of code that leaves them alone
+ * costs nobody his books, and one that does not is found without anybody having to think of it.
+ */
+
+#include "bpf/layout-hash.h"
+
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bpf/kept.h"
+#include "tlob.skel.h"
+
+typedef struct Layout {
+        const struct btf *btf;
+        struct btf_dump *dump;
+        FILE *text;
+} Layout;
+
+static void write_text(void *userdata, const char *format, va_list ap) {
+        const Layout *layout = userdata;
+
+        (void) vfprintf(layout->text, format, ap);
+}
+
+/* With all types that it is made of, each of them once. */
+static void write_type(const Layout *layout, uint32_t id) {
+        (void) fputs("\n", layout->text);
+        (void) btf_dump__dump_type(layout->dump, id);
+}
+
+/* Global variables. */
+static void write_section(const Layout *layout, const char *name) {
+        int id = btf__find_by_name_kind(layout->btf, name, BTF_KIND_DATASEC);
+        const struct btf_var_secinfo *variable;
+        const struct btf_type *section;
+
+        if (id < 0)
+                return;
+        section = btf__type_by_id(layout->btf, (uint32_t) id);
+        variable = btf_var_secinfos(section);
+        for (size_t i = 0; i < btf_vlen(section); i++, variable++) {
+                const struct btf_type *type = btf__type_by_id(layout->btf, variable->type);
+
+                (void) fprintf(layout->text, "%s %u+%u",
+                               btf__name_by_offset(layout->btf, type->name_off), variable->offset,
+                               variable->size);
+                write_type(layout, type->type);
+        }
+}
+
+static void write_map(const Layout *layout, const struct bpf_map *map) {
+        (void) fprintf(layout->text, "%s %i %u %u %u %u", bpf_map__name(map),
+                       (int) bpf_map__type(map), bpf_map__map_flags(map), bpf_map__max_entries(map),
+                       bpf_map__key_size(map), bpf_map__value_size(map));
+        write_type(layout, bpf_map__btf_key_type_id(map));
+        write_type(layout, bpf_map__btf_value_type_id(map));
+}
+
+static void write_object(const Layout *layout, const struct bpf_object *object) {
+        const struct bpf_map *map;
+
+        (void) fprintf(layout->text, "%i\n", TLOB_LAYOUT_VERSION);
+        bpf_object__for_each_map(map, object) if (!bpf_map__is_internal(map))
+                write_map(layout, map);
+        write_section(layout, ".bss");
+        write_section(layout, ".data");
+}
+
+/* NULL: no memory. The caller frees it. */
+static char *write_layout(struct tlob_bpf *bpf) {
+        Layout layout = { .btf = bpf_object__btf(bpf->obj) };
+        char *text = NULL;
+        size_t size;
+
+        layout.text = open_memstream(&text, &size);
+        if (!layout.text)
+                return NULL;
+        layout.dump = btf_dump__new(layout.btf, write_text, &layout, NULL);
+        if (layout.dump)
+                write_object(&layout, bpf->obj);
+        btf_dump__free(layout.dump);
+        if (fclose(layout.text) < 0 || !layout.dump) {
+                free(text);
+                return NULL;
+        }
+        return text;
+}
+
+uint64_t bpf_layout_hash(void) {
+        _cleanup_free_ char *text = NULL;
+        struct tlob_bpf *bpf;
+
+        bpf = tlob_bpf__open();
+        if (!bpf)
+                return 0;
+        text = write_layout(bpf);
+        tlob_bpf__destroy(bpf);
+        return text ? kept_hash(text, strlen(text)) : 0;
+}
