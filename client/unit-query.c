@@ -170,6 +170,59 @@ int unit_files_query(Connection *connection, const char *name, UnitFiles *ret) {
         return 0;
 }
 
+/* The first element of an array of structures that begin with a path; NULL: it is empty. */
+static int read_program(sd_bus_message *m, char **ret) {
+        const char *path = NULL;
+        int r;
+
+        r = sd_bus_message_enter_container(m, 'a', "(sasbttttuii)");
+        if (r >= 0)
+                r = sd_bus_message_enter_container(m, 'r', "sasbttttuii");
+        if (r > 0)
+                r = sd_bus_message_read(m, "s", &path);
+        if (r < 0)
+                return r;
+        *ret = path ? strdup(path) : NULL;
+        return path && !*ret ? -ENOMEM : 0;
+}
+
+static int ask_program(sd_bus *bus, const char *unit, char **ret, sd_bus_error *error) {
+        _cleanup_message_ sd_bus_message *reply = NULL;
+        _cleanup_free_ char *path = NULL;
+        int r;
+
+        r = sd_bus_path_encode(SYSTEMD_PATH "/unit", unit, &path);
+        if (r >= 0)
+                r = sd_bus_get_property(bus, SYSTEMD_NAME, path, SYSTEMD_NAME ".Service",
+                                        "ExecStart", error, &reply, "a(sasbttttuii)");
+        return r < 0 ? r : read_program(reply, ret);
+}
+
+int unit_program_query(Connection *connection, const char *name, char **ret) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        _cleanup_(unit_files_done) UnitFiles files = {};
+        _cleanup_free_ char *id = NULL, *asked = NULL;
+        int r;
+
+        r = unit_files_query(connection, name, &files);
+        if (r < 0)
+                return r;
+        r = complete_name(files.id, &id, &asked);
+        if (r < 0)
+                return connection_complain_reply(r);
+        if (!streq(strrchr(id, '.'), ".service")) {
+                warnx("%s is not a service; name a program or library", id);
+                return -EINVAL;
+        }
+        r = ask_program(connection->bus, asked, ret, &error);
+        if (r < 0)
+                return complain(r, &error);
+        if (*ret)
+                return 0;
+        warnx("%s starts no program", id);
+        return -ENOENT;
+}
+
 int unit_find_missing(Connection *connection, const char *name, char **ret) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_free_ char *id = NULL, *asked = NULL;

@@ -28,6 +28,12 @@ int unit_files_query(Connection *connection, const char *name, UnitFiles *ret);
  */
 int unit_find_missing(Connection *connection, const char *name, char **ret);
 
+/*
+ * Asks which program a service starts: the path of its first ExecStart=. Returns 0, or a negative
+ * errno after it has said what is wrong. The caller frees *ret.
+ */
+int unit_program_query(Connection *connection, const char *name, char **ret);
+
 /* Has systemd read all its files again. Says what is wrong. */
 int unit_files_reload(Connection *connection);
 

@@ -47,6 +47,9 @@ ExitStatus verb_reset_statistics(Client *client, int argc, char **argv);
 ExitStatus verb_cat(Client *client, int argc, char **argv);
 ExitStatus verb_edit(Client *client, int argc, char **argv);
 
+/* verb-functions.c: what can be named */
+ExitStatus verb_functions(Client *client, int argc, char **argv);
+
 /* verb-monitor.c, verb-violations.c, verb-verify.c */
 ExitStatus verb_monitor(Client *client, int argc, char **argv);
 ExitStatus verb_violations(Client *client, int argc, char **argv);

@@ -38,7 +38,6 @@
 #define NOTES_SIZE_MAX    65536
 #define NOTES_MAX         16
 #define BUILD_ID_SIZE_MAX 64
-#define FUNCTION_NAME_MAX 1024
 #define DYNAMIC_SIZE_MAX  (UINT64_C(1) << 20)
 #define STRINGS_SIZE_MAX  (UINT64_C(64) << 20)
 #define DEBUG_DIRECTORY   "/usr/lib/debug"
@@ -556,6 +555,11 @@ int elf_file_resolve(ElfFile *elf, const char *site, ElfSite *ret, char **ret_er
         if (isdigit((unsigned char) site[0]))
                 return resolve_offset(elf, site, ret, ret_error);
         return resolve_symbol(elf, site, ret, ret_error);
+}
+
+void elf_file_load_symbols(ElfFile *elf, SymbolTable tables[static 2]) {
+        open_debug_file(elf);
+        load_symbols(elf, tables);
 }
 
 bool elf_file_extent_at(const ElfFile *elf, uint64_t address, uint64_t *ret_start,

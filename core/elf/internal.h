@@ -6,10 +6,12 @@
 
 #include "elf/file.h"
 #include "elf/function-code.h"
+#include "elf/symbol.h"
 
 /* The insides of an ELF file, for what looks into its code. Addresses are those in the file. */
 
-#define CODE_SIZE_MAX (UINT64_C(1) << 20) /* of a function */
+#define CODE_SIZE_MAX     (UINT64_C(1) << 20) /* of a function */
+#define FUNCTION_NAME_MAX 1024 /* with a zero at the end: longer ones are not shown */
 
 struct ElfFile {
         char *path;
@@ -20,6 +22,12 @@ struct ElfFile {
         const char *debug_directory; /* not owned */
         struct ElfFile *debug;       /* the separate debug file, if it is needed and there */
 };
+
+/*
+ * All functions of the file, and those that it exports. The former are in the separate debug file
+ * if it was stripped, which is opened if it is there.
+ */
+void elf_file_load_symbols(ElfFile *elf, SymbolTable tables[static 2]);
 
 /* Finds the code segment of an address, or of an offset in the file when by_offset. */
 bool elf_file_find_code(const ElfFile *elf, uint64_t value, bool by_offset, GElf_Phdr *ret);

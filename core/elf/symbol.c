@@ -204,3 +204,22 @@ size_t symbol_table_offer(const SymbolTable *table, NearNames *names) {
         }
         return n;
 }
+
+int symbol_table_visit(const SymbolTable *table,
+                       int (*visitor)(const SymbolFunction *function, void *userdata),
+                       void *userdata) {
+        int r = 0;
+
+        for (size_t i = 0; i < table->n && r == 0; i++) {
+                Symbol symbol;
+
+                if (!get_symbol(table, i, &symbol) || !symbol_is_defined(&symbol) ||
+                    GELF_ST_TYPE(symbol.sym.st_info) != STT_FUNC || symbol.old_version)
+                        continue;
+                r = visitor(&(SymbolFunction){ .name = symbol.name,
+                                               .address = symbol.sym.st_value,
+                                               .size = symbol.sym.st_size },
+                            userdata);
+        }
+        return r;
+}

@@ -56,6 +56,20 @@ const char *symbol_table_function_at(const SymbolTable *table, uint64_t address)
 bool symbol_table_extent_at(const SymbolTable *table, uint64_t address, uint64_t *ret_start,
                             uint64_t *ret_size);
 
+typedef struct SymbolFunction {
+        const char *name; /* with its version; owned by the Elf */
+        uint64_t address;
+        uint64_t size; /* 0: not known */
+} SymbolFunction;
+
+/*
+ * Calls the visitor for each function that is defined here, but for IFUNCs and versions that are
+ * not the default one, until it returns something else than 0. Returns what it has returned last.
+ */
+int symbol_table_visit(const SymbolTable *table,
+                       int (*visitor)(const SymbolFunction *function, void *userdata),
+                       void *userdata);
+
 /* Offers the names of all functions that are defined here. Returns their number. */
 size_t symbol_table_offer(const SymbolTable *table, NearNames *names);
 

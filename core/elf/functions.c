@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "elf/functions.h"
+
+#include "base/sentence.h"
+#include "elf/internal.h"
+#include "elf/symbol.h"
+
+typedef struct Listing {
+        const ElfFile *elf;
+        ElfFunctions *functions;
+} Listing;
+
+void elf_functions_done(ElfFunctions *functions) {
+        for (size_t i = 0; i < functions->n; i++)
+                free(functions->items[i].name);
+        free(functions->items);
+        *functions = (ElfFunctions){};
+}
+
+static int make_room(ElfFunctions *functions) {
+        size_t n = functions->n_allocated > 0 ? 2 * functions->n_allocated : 256;
+        ElfFunction *items;
+
+        if (functions->n < functions->n_allocated)
+                return 0;
+        items = reallocarray(functions->items, n, sizeof(*items));
+        if (!items)
+                return -ENOMEM;
+        functions->items = items;
+        functions->n_allocated = n;
+        return 0;
+}
+
+static int add(const SymbolFunction *symbol, void *userdata) {
+        const Listing *listing = userdata;
+        ElfFunctions *functions = listing->functions;
+        size_t length = strnlen(symbol->name, FUNCTION_NAME_MAX);
+        _cleanup_free_ char *name = NULL;
+        GElf_Phdr phdr;
+        int r;
+
+        if (length == FUNCTION_NAME_MAX || !text_is_printable(symbol->name) ||
+            !elf_file_find_code(listing->elf, symbol->address, false, &phdr))
+                return 0;
+        name = strndup(symbol->name, strcspn(symbol->name, "@"));
+        r = name ? make_room(functions) : -ENOMEM;
+        if (r < 0)
+                return r;
+        functions->items[functions->n++] = (ElfFunction){
+                .name = TAKE_PTR(name),
+                .offset = elf_file_skip_endbr64(listing->elf,
+                                                symbol->address - phdr.p_vaddr + phdr.p_offset),
+                .size = symbol->size,
+        };
+        return 0;
+}
+
+static int compare(const void *a, const void *b) {
+        const ElfFunction *left = a, *right = b;
+        int order = strcmp(left->name, right->name);
+
+        return order ?: (left->offset > right->offset) - (left->offset < right->offset);
+}
+
+/* Of sorted ones. A symbol can be there twice. */
+static void remove_doubles(ElfFunctions *functions) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < functions->n; i++) {
+                ElfFunction *last = n > 0 ? &functions->items[n - 1] : NULL;
+                ElfFunction *item = &functions->items[i];
+
+                if (last && compare(last, item) == 0) {
+                        free(item->name);
+                        continue;
+                }
+                if (last && streq(last->name, item->name))
+                        last->ambiguous = item->ambiguous = true;
+                functions->items[n++] = *item;
+        }
+        functions->n = n;
+}
+
+int elf_file_list_functions(ElfFile *elf, ElfFunctions *ret) {
+        ElfFunctions functions = {};
+        Listing listing = { .elf = elf, .functions = &functions };
+        SymbolTable tables[2];
+        int r;
+
+        elf_file_load_symbols(elf, tables);
+        functions.is_stripped = tables[0].n == 0;
+        r = symbol_table_visit(&tables[functions.is_stripped], add, &listing);
+        if (r < 0) {
+                elf_functions_done(&functions);
+                return r;
+        }
+        if (functions.n > 0)
+                qsort(functions.items, functions.n, sizeof(*functions.items), compare);
+        remove_doubles(&functions);
+        *ret = functions;
+        return 0;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef ELF_FUNCTIONS_H
+#define ELF_FUNCTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "elf/file.h"
+
+/* What elf_file_resolve() can find by a name. */
+
+typedef struct ElfFunction {
+        char *name;      /* without its version */
+        uint64_t offset; /* in the file: where its probe goes */
+        uint64_t size;   /* 0: not known */
+        bool ambiguous;  /* several have this name: it takes the offset to name one of them */
+} ElfFunction;
+
+typedef struct ElfFunctions {
+        ElfFunction *items; /* by name */
+        size_t n;
+        size_t n_allocated;
+        bool is_stripped; /* those are only the functions that it exports */
+} ElfFunctions;
+
+/*
+ * Lists the functions of a file, or of its separate debug file. Names that cannot be shown are left
+ * out. Returns 0 or -ENOMEM.
+ */
+int elf_file_list_functions(ElfFile *elf, ElfFunctions *ret);
+void elf_functions_done(ElfFunctions *functions);
+
+#endif
