@@ -179,6 +179,9 @@ typedef struct BackendOps {
          * nothing is kept.
          */
         uint64_t *(*kept_lost)(Backend *backend);
+
+        /* The same, for the number of journal entries that end with the daemon. */
+        uint64_t *(*kept_unwritten)(Backend *backend);
         BindingLimit *(*kept_limit)(Backend *backend, uint32_t index);
 
         int (*statistics)(Backend *backend, uint32_t index, Statistics *ret);

@@ -423,6 +423,7 @@ const BackendOps backend_bpf_ops = {
         .set_report_limit = bpf_backend_set_report_limit,
         .lost = bpf_backend_lost,
         .kept_lost = bpf_backend_kept_lost,
+        .kept_unwritten = bpf_backend_kept_unwritten,
         .kept_limit = bpf_backend_kept_limit,
         .statistics = bpf_backend_statistics,
         .histogram = bpf_backend_histogram,

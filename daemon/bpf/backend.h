@@ -136,6 +136,7 @@ void bpf_backend_leave_predecessor(BpfBackend *b);
 int bpf_backend_finish(Backend *backend);
 int bpf_backend_keep(Backend *backend, int ret_fds[static BACKEND_N_KEPT]);
 uint64_t *bpf_backend_kept_lost(Backend *backend);
+uint64_t *bpf_backend_kept_unwritten(Backend *backend);
 BindingLimit *bpf_backend_kept_limit(Backend *backend, uint32_t index);
 
 /* What the programs have counted on all CPUs, as counters: but for those of the reach. */

@@ -243,6 +243,12 @@ uint64_t *bpf_backend_kept_lost(Backend *backend) {
         return b->kept ? &b->kept->common->lost : NULL;
 }
 
+uint64_t *bpf_backend_kept_unwritten(Backend *backend) {
+        const BpfBackend *b = BPF(backend);
+
+        return b->kept ? &b->kept->common->unwritten : NULL;
+}
+
 BindingLimit *bpf_backend_kept_limit(Backend *backend, uint32_t index) {
         const BpfBackend *b = BPF(backend);
 

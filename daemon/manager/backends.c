@@ -203,6 +203,28 @@ static void inherit_lost(Slot *slot) {
         slot->backends->n_lost += slot->lost;
 }
 
+static uint64_t *kept_unwritten(const Slot *slot) {
+        return slot->ops->kept_unwritten ? slot->ops->kept_unwritten(slot->backend) : NULL;
+}
+
+static void inherit_unwritten(Slot *slot) {
+        uint64_t *kept = kept_unwritten(slot), n = kept ? *kept : 0;
+
+        if (n == 0)
+                return;
+        slot->backends->handlers->unwritten(n, slot->backends->userdata);
+        *kept = 0;
+}
+
+void backends_note_unwritten(Backends *b, uint64_t n) {
+        for (size_t i = 0; i < b->n_slots; i++) {
+                uint64_t *kept = b->slots[i].backend ? kept_unwritten(&b->slots[i]) : NULL;
+
+                if (kept)
+                        *kept = n;
+        }
+}
+
 static void dispatch(Slot *slot, int (*operation)(Backend *backend, BackendReportHandler handler,
                                                   void *userdata)) {
         int r;
@@ -366,6 +388,7 @@ static int slot_make(Slot *slot, char **ret_error) {
         }
 
         inherit_lost(slot);
+        inherit_unwritten(slot);
         slot_limit_reports(slot);
         slot_keep(slot);
         log_debug("Back end '%s' is in use.", slot->ops->name);

@@ -28,6 +28,9 @@ typedef struct BackendsHandlers {
         /* n reports of it were lost on their way from the kernel. */
         void (*lost)(uint64_t n, void *userdata);
 
+        /* n journal entries of the daemon before this one were lost when it ended. */
+        void (*unwritten)(uint64_t n, void *userdata);
+
         /* What it says of one of its bindings. */
         void (*notice)(const BackendNotice *notice, const BackendOps *ops, Binding *binding,
                        void *userdata);
@@ -98,6 +101,9 @@ const char *backends_get_deadline_mode(const Backends *backends);
 
 /* Reports that were lost on their way from the kernel. */
 uint64_t backends_get_lost(const Backends *backends);
+
+/* So many journal entries are lost if the daemon ends now: noted where the next one finds it. */
+void backends_note_unwritten(Backends *backends, uint64_t n);
 
 /*
  * That one, made if it is not in use. That takes seconds where it does not work: one that has

@@ -31,6 +31,7 @@ void manager_retire_binding(Manager *m, Binding *binding) {
         manager_unwatch_file(m, binding);
         statistics_add(&m->past, &binding->measurement.past);
         manager_unwatch_unit(m, binding);
+        manager_announce_suppressed(m, binding);
         manager_tell(m, binding_removed, binding);
         binding_free(binding);
 }

@@ -16,7 +16,6 @@
 
 #include "base/sentence.h"
 #include "cgroup.h"
-#include "journal-socket.h"
 #include "log.h"
 #include "manager/choice.h"
 #include "manager/files.h"
@@ -40,6 +39,7 @@ static void on_backend_event(void *userdata) {
 static const BackendsHandlers backends_handlers = {
         .report = manager_on_report,
         .lost = manager_on_loss,
+        .unwritten = manager_on_unwritten,
         .notice = manager_on_notice,
         .kept = manager_on_kept,
         .event_done = on_backend_event,
@@ -76,8 +76,10 @@ void manager_stop(Manager *m) {
                 manager_detach_binding(m, m->config->bindings.items[i]);
         if (m->backends)
                 backends_stop(m->backends);
+        for (size_t i = 0; m->config && i < m->config->bindings.n; i++)
+                manager_announce_suppressed(m, m->config->bindings.items[i]);
         m->units = units_free(m->units);
-        (void) journal_socket_flush();
+        manager_drain_journal(m);
 }
 
 /* Where nobody knows: what nobody goes on with goes when systemd gives up what it has stored. */
@@ -97,7 +99,7 @@ bool manager_leave(Manager *m, bool has_failed) {
                 return false;
         }
         backends_flush(m->backends, NULL);
-        (void) journal_socket_flush();
+        manager_drain_journal(m);
         return true;
 }
 

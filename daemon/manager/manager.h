@@ -178,6 +178,9 @@ uint64_t manager_get_lost(const Manager *manager);
 /* The violation of that window, NULL if it is forgotten. Owned by the manager. */
 const Violation *manager_find_violation(const Manager *manager, uint64_t id);
 
+/* How many are remembered. */
+size_t manager_count_violations(const Manager *manager);
+
 /* The i-th of those that are remembered, the last one first; NULL: there are no more. */
 const Violation *manager_get_violation(const Manager *manager, size_t i);
 

@@ -115,25 +115,23 @@ void manager_note_limit(const Binding *binding) {
                 *kept = binding->limit;
 }
 
-static void announce_suppressed(Manager *m) {
-        for (size_t i = 0; i < m->config->bindings.n; i++) {
-                Binding *binding = m->config->bindings.items[i];
-                Statistics statistics;
+void manager_announce_suppressed(Manager *m, Binding *binding) {
+        Statistics statistics;
 
-                if (binding->limit.unannounced == 0)
-                        continue;
-                (void) manager_get_statistics(m, binding, &statistics);
-                (void) journal_suppression(binding, binding->limit.unannounced);
-                binding->limit.unannounced = 0;
-                manager_note_limit(binding);
-        }
+        if (binding->limit.unannounced == 0)
+                return;
+        (void) manager_get_statistics(m, binding, &statistics);
+        (void) journal_suppression(binding, binding->limit.unannounced);
+        binding->limit.unannounced = 0;
+        manager_note_limit(binding);
 }
 
 static int on_suppression(sd_event_source *source, uint64_t usec, void *userdata) {
         Manager *m = userdata;
 
         m->suppression = sd_event_source_disable_unref(m->suppression);
-        announce_suppressed(m);
+        for (size_t i = 0; i < m->config->bindings.n; i++)
+                manager_announce_suppressed(m, m->config->bindings.items[i]);
         return 0;
 }
 
@@ -327,6 +325,10 @@ const Violation *manager_find_violation(const Manager *m, uint64_t id) {
         return violation_log_find(&m->violations, id);
 }
 
+size_t manager_count_violations(const Manager *m) {
+        return m->violations.n;
+}
+
 const Violation *manager_get_violation(const Manager *m, size_t i) {
         return violation_log_get(&m->violations, i);
 }
@@ -336,4 +338,8 @@ void manager_on_loss(uint64_t n, void *userdata) {
 
         (void) journal_loss(n);
         manager_tell(m, records_lost, n);
+}
+
+void manager_on_unwritten(uint64_t n, void *userdata) {
+        (void) journal_unwritten(n);
 }

@@ -11,12 +11,15 @@
 
 #include "manager/retry.h"
 
+#include <time.h>
+
 #include "journal-socket.h"
 #include "journal.h"
 
 #define RETRY_SOON_USEC 1000
 #define RETRY_USEC      50000
 #define RETRY_LATE_USEC 1000000
+#define DRAIN_USEC      500000
 
 /* The queue is empty, whoever has sent what was in it: were entries dropped since this was said? */
 static void announce_drops(Manager *m) {
@@ -42,7 +45,27 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
+/* For the next daemon: what waits here when this one ends is lost, however that happens. */
+static void note_pending(Manager *m) {
+        size_t n = journal_socket_pending();
+
+        if (m->n_pending == n)
+                return;
+        m->n_pending = n;
+        backends_note_unwritten(m->backends, n);
+}
+
+void manager_drain_journal(Manager *m) {
+        const struct timespec step = { .tv_nsec = RETRY_SOON_USEC * 1000L };
+
+        for (unsigned i = 0; journal_socket_flush() > 0 && i < DRAIN_USEC / RETRY_SOON_USEC; i++)
+                (void) nanosleep(&step, NULL);
+        if (m->backends)
+                note_pending(m);
+}
+
 void manager_retry_journal(Manager *m) {
+        note_pending(m);
         if (journal_socket_pending() == 0) {
                 m->journal_wait_usec = RETRY_USEC;
                 announce_drops(m);

@@ -7,4 +7,7 @@
 /* Sees to it that the journal gets later what it did not take at once. */
 void manager_retry_journal(Manager *manager);
 
+/* At the end of the daemon: gives the journal a moment to take what waits. */
+void manager_drain_journal(Manager *manager);
+
 #endif

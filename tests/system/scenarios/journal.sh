@@ -65,4 +65,39 @@ check "it is told that not all was kept" wait_for_entry '.TLOB_UNWRITTEN != null
 equal "and how much" $(($(entries "$violation") + $(entries "$completion") + $(unwritten))) 8800
 check "but some was" [ "$(entries "$violation")" -gt 600 ]
 
+# What waits when tlobd ends is lost: that is said, too, by the next one.
+told=$(($(entries "$violation") + $(entries "$completion") + $(unwritten)))
+journald=$(systemctl show -P MainPID systemd-journald)
+check "journald stands still" kill -STOP "$journald"
+"$victim" repeat:200 '(' 'a(' sleep:1100000 ')' ')' >/dev/null
+pid=$(main_pid)
+check "tlobd is restarted meanwhile" systemctl restart --no-block tlobd
+check "there is another" until_true started_anew "$pid"
+check "journald goes on" kill -CONT "$journald"
+all_told() {
+        [ $(($(entries "$violation") + $(entries "$completion") + $(unwritten))) -ge $((told + 400)) ]
+}
+check "each entry is there, or is counted as one that is not" until_true all_told
+holds "as are the few that tlobd wrote about itself" \
+        $(($(entries "$violation") + $(entries "$completion") + $(unwritten) - told)) '. < 410'
+
+# What was held back is said when there is no later.
+held_back() { # BINDING
+        journalctl -q --boot -o json -t tlob TLOB_BINDING="$1" MESSAGE_ID=35d6608ac4a2420eb878e72c39b95a58 |
+                jq -s 'map(.TLOB_SUPPRESSED | tonumber) | add // 0'
+}
+all_held_back() { # BINDING
+        [ "$(held_back "$1")" = 280 ]
+}
+printf '[Daemon]\nCPULimit=infinity\n' >/etc/tlob/tlobd.conf.d/journal.conf
+check "there is a limit" tlobctl reload
+for end in "tlobctl remove-binding removed" "systemctl stop tlobd"; do
+        name=${end##* }
+        check "a binding" tlobctl add-binding "$name" --executable="$victim" --function=victim_b --budget=1us
+        "$victim" repeat:300 '(' 'b(' spin:2000 ')' ')' >/dev/null
+        # shellcheck disable=SC2086
+        check "$end" $end
+        check "all that was held back has been said" until_true all_held_back "$name"
+done
+
 finish
