@@ -90,7 +90,7 @@ static int serve(Manager *manager, Bus **bus) {
         if (r >= 0)
                 r = bus_open(manager, bus);
         if (r >= 0)
-                r = manager_start(manager, bus_get_connection(*bus));
+                r = manager_start(manager, bus_get_asking_connection(*bus));
         if (r < 0)
                 return r;
 

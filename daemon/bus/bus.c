@@ -61,21 +61,27 @@ static void flush_briefly(Bus *bus) {
  * comes first. And it reads nothing in a turn in which it could write. A few messages a turn are
  * enough to get on.
  */
-static bool waits_for_turn(const Bus *bus) {
+static bool waits_for_turn(sd_bus *connection) {
         uint64_t n_read, n_write;
 
-        return sd_bus_get_n_queued_read(bus->bus, &n_read) >= 0 &&
-               sd_bus_get_n_queued_write(bus->bus, &n_write) >= 0 && n_read + n_write > 0;
+        return sd_bus_get_n_queued_read(connection, &n_read) >= 0 &&
+               sd_bus_get_n_queued_write(connection, &n_write) >= 0 && n_read + n_write > 0;
+}
+
+static void take_turn_of(Bus *bus, sd_bus *connection) {
+        for (unsigned i = 0; i < TURN_MESSAGES && waits_for_turn(connection); i++) {
+                if (sd_bus_process(connection, NULL) <= 0)
+                        break;
+                bus_after_event(bus);
+        }
 }
 
 static void take_turn(void *userdata) {
         Bus *bus = userdata;
 
-        for (unsigned i = 0; i < TURN_MESSAGES && waits_for_turn(bus); i++) {
-                if (sd_bus_process(bus->bus, NULL) <= 0)
-                        break;
-                bus_after_event(bus);
-        }
+        take_turn_of(bus, bus->bus);
+        if (bus->asking != bus->bus)
+                take_turn_of(bus, bus->asking);
 }
 
 /* Has nobody the name? Returns 0, or -EEXIST. Waits for the bus. */
@@ -142,6 +148,17 @@ static const ManagerObserver observer = {
         .take_turn = take_turn,
 };
 
+static int attach(Bus *bus, sd_bus *connection) {
+        int r;
+
+        /* At the very end systemd is asked why, and what is reported as the bindings go is sent. */
+        r = sd_bus_set_close_on_exit(connection, false);
+        if (r < 0)
+                return r;
+        return sd_bus_attach_event(connection, manager_get_event(bus->manager),
+                                   SD_EVENT_PRIORITY_NORMAL);
+}
+
 static int start(Bus *bus) {
         int r;
 
@@ -154,28 +171,33 @@ static int start(Bus *bus) {
         r = bus_export_bindings(bus);
         if (r < 0)
                 return r;
-        /* What is reported while the bindings go, at the very end, is to be sent too. */
-        r = sd_bus_set_close_on_exit(bus->bus, false);
-        if (r < 0)
-                return r;
-        return sd_bus_attach_event(bus->bus, manager_get_event(bus->manager),
-                                   SD_EVENT_PRIORITY_NORMAL);
+        return attach(bus, bus->bus);
 }
 
-int bus_new(Manager *manager, sd_bus *connection, Bus **ret) {
+static int new_with(Manager *manager, sd_bus *connection, sd_bus *asking, Bus **ret) {
         _cleanup_(bus_freep) Bus *bus = NULL;
         int r;
 
         bus = calloc(1, sizeof(*bus));
         if (!bus)
                 return -ENOMEM;
-        *bus = (Bus){ .manager = manager, .bus = sd_bus_ref(connection) };
+        *bus = (Bus){
+                .manager = manager,
+                .bus = sd_bus_ref(connection),
+                .asking = sd_bus_ref(asking),
+        };
         r = start(bus);
+        if (r >= 0 && asking != connection)
+                r = attach(bus, asking);
         if (r < 0)
                 return r;
         manager_observe(manager, &observer, bus);
         *ret = TAKE_PTR(bus);
         return 0;
+}
+
+int bus_new(Manager *manager, sd_bus *connection, Bus **ret) {
+        return new_with(manager, connection, connection, ret);
 }
 
 /* As sd_bus_open_system(), but messages with file descriptors do not get here. */
@@ -199,26 +221,28 @@ static int connect_bus(sd_bus **ret) {
         r = sd_bus_start(bus);
         if (r < 0)
                 return r;
+        /* Without a bus nobody can reach us: systemd starts us again, and the bus is back then. */
+        r = sd_bus_set_exit_on_disconnect(bus, true);
+        if (r < 0)
+                return r;
         *ret = TAKE_PTR(bus);
         return 0;
 }
 
 int bus_open(Manager *manager, Bus **ret) {
-        _cleanup_(sd_bus_unrefp) sd_bus *connection = NULL;
+        _cleanup_(sd_bus_unrefp) sd_bus *connection = NULL, *asking = NULL;
         int r;
 
         r = connect_bus(&connection);
+        if (r >= 0)
+                r = connect_bus(&asking);
         if (r < 0)
                 return log_error_errno(r, "Failed to connect to the system bus: %m");
-        /* Without a bus nobody can reach us: systemd starts us again, and the bus is back then. */
-        r = sd_bus_set_exit_on_disconnect(connection, true);
-        if (r < 0)
-                return log_error_errno(r, "Failed to watch the connection to the bus: %m");
         /* Before anything is read or said: another one is at work. */
         r = check_name(connection);
         if (r < 0)
                 return log_error_errno(r, "Another tlobd owns the name org.tlob1 on the bus.");
-        r = bus_new(manager, connection, ret);
+        r = new_with(manager, connection, asking, ret);
         if (r < 0)
                 return log_error_errno(r, "Failed to export the bus objects: %m");
         return 0;
@@ -234,6 +258,7 @@ Bus *bus_free(Bus *bus) {
         bus_authorizations_free(bus);
         flush_briefly(bus);
         sd_bus_close_unref(bus->bus);
+        sd_bus_close_unref(bus->asking);
         bus_limits_done(bus);
         free(bus);
         return NULL;
@@ -241,4 +266,8 @@ Bus *bus_free(Bus *bus) {
 
 sd_bus *bus_get_connection(Bus *bus) {
         return bus->bus;
+}
+
+sd_bus *bus_get_asking_connection(Bus *bus) {
+        return bus->asking;
 }

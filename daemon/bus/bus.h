@@ -27,6 +27,13 @@ int bus_new(Manager *manager, sd_bus *connection, Bus **ret);
 Bus *bus_free(Bus *bus);
 DEFINE_CLEANUP(Bus, bus_free);
 
+/* On which others call us, and hear of what we have to tell. */
 sd_bus *bus_get_connection(Bus *bus);
+
+/*
+ * On which we ask others. With bus_open() that is another one: whoever calls us and does not read
+ * the answers stops the first.
+ */
+sd_bus *bus_get_asking_connection(Bus *bus);
 
 #endif

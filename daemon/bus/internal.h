@@ -13,8 +13,17 @@ typedef struct BusAuthorization BusAuthorization;
 typedef struct BusReload BusReload;
 typedef struct BusWait BusWait;
 
-#define BUS_CALLERS_MAX 256 /* as many connections as a user has by default */
+#define BUS_CLIENTS_MAX 256 /* as many connections as a user has by default */
+#define BUS_CALLERS_MAX 64
 
+/* A connection. */
+typedef struct BusClient {
+        char *name; /* NULL: this place is free */
+        char *caller;
+        uint64_t since_usec;
+} BusClient;
+
+/* Who calls: a user, with all his connections; of root, each counts by itself. */
 typedef struct BusCaller {
         char *name;        /* NULL: this place is free */
         int64_t left_usec; /* for how long it may keep us busy */
@@ -22,8 +31,10 @@ typedef struct BusCaller {
 } BusCaller;
 
 typedef struct BusLimits {
+        BusClient clients[BUS_CLIENTS_MAX];
         BusCaller callers[BUS_CALLERS_MAX];
-        BusCaller *caller; /* whose call is being answered */
+        BusCaller *caller;       /* whose call is being answered */
+        uint64_t unsent_answers; /* bytes of the answers that the bus has not taken, about */
         uint64_t long_since_usec;
         uint64_t length; /* as last seen */
         bool stall_is_logged;
@@ -35,6 +46,7 @@ typedef struct BusLimits {
 struct Bus {
         Manager *manager;
         sd_bus *bus;
+        sd_bus *asking;                   /* see bus_get_asking_connection(); can be the same */
         BusAuthorization *authorizations; /* questions to polkit that are under way */
         BusWait *waits;                   /* calls that wait for a unit or a file */
         sd_bus_message *authorized;       /* the call that runs again, if its sender may */
@@ -101,8 +113,11 @@ int bus_authorize(Bus *bus, sd_bus_message *m, const char *action, sd_bus_messag
                   sd_bus_error *error);
 void bus_authorizations_free(Bus *bus);
 
-/* The user who sent it, as the bus or the kernel knows it. Fails if the sender is gone. */
-int bus_sender_user(sd_bus_message *m, uid_t *ret);
+/*
+ * The user who sent it, as the bus or the kernel knows it: the bus is waited for. Fails if the
+ * sender is gone.
+ */
+int bus_sender_user(Bus *bus, sd_bus_message *m, uid_t *ret);
 
 /*
  * Is anything known of that unit (NULL: of none)? Returns 1: go on. 0: systemd is asked, and

@@ -7,14 +7,18 @@
  * help: it gives up at 196608 messages. They pile up when a client does not read: the bus keeps
  * some of them for it, and then reads nothing more from us. While they do, calls get no answer but
  * an error, and in the end not even that; signals go out until there are too many, those about
- * reports before others. - A caller may keep the daemon busy for a quarter of the time, and for a
- * second in between. Calls that change something are left out: their callers have been authorised.
+ * reports before others. Nobody tells how large an answer is: that is estimated, and large ones are
+ * refused while there are too many of them.
+ *
+ * - A caller may keep the daemon busy for a quarter of the time, and for a second in between. Calls
+ * that change something are left out: their callers have been authorised.
  *
  * What was not sent is counted. Nothing is decided here about reports: those that were not sent are
  * in the journal.
  */
 
 #include "base/clock.h"
+#include "base/sentence.h"
 #include "bus/internal.h"
 #include "log.h"
 #include "tlob-bus.h"
@@ -25,6 +29,10 @@
 #define STALLED_AFTER_USEC UINT64_C(1000000)
 
 #define STRING_MAX 4096 /* bytes: more than any name that is used here */
+
+#define ANSWERS_MAX       (UINT64_C(16) << 20) /* bytes that wait */
+#define ANSWER_SIZE       1024 /* of most of them, and of a binding or violation in one */
+#define ANSWER_SIZE_WHOLE 4096 /* of a binding with all its properties */
 
 #define CALLER_USEC  INT64_C(1000000)
 #define CALLER_SHARE 4 /* one in so many */
@@ -45,6 +53,8 @@ static bool queue_is_stalled(Bus *bus, uint64_t length) {
         uint64_t now = now_usec(), before = limits->length;
 
         limits->length = length;
+        if (length == 0)
+                limits->unsent_answers = 0;
         if (length <= QUEUE_IS_LONG) {
                 limits->long_since_usec = 0;
                 limits->stall_is_logged = false;
@@ -88,25 +98,62 @@ static bool is_change(sd_bus_message *m) {
         return false;
 }
 
-static bool caller_is(const BusCaller *caller, const char *name) {
-        return caller->name && streq(caller->name, name);
+static bool has_name(const char *name, const char *wanted) {
+        return name && streq(name, wanted);
 }
 
-/* The caller of that name. Who has called before everybody else makes room for a new one. */
-static BusCaller *find_caller(Bus *bus, const char *name, uint64_t now) {
-        BusLimits *limits = &bus->limits;
-        BusCaller *oldest = &limits->callers[0];
-        char *copy;
+/* Of root each connection counts by itself: its programs have nothing to do with each other. */
+static char *make_caller_name(Bus *bus, sd_bus_message *m, const char *client) {
+        uid_t user;
 
-        for (size_t i = 0; i < ELEMENTSOF(limits->callers); i++) {
-                BusCaller *caller = &limits->callers[i];
+        /* It has gone already. */
+        if (bus_sender_user(bus, m, &user) < 0)
+                return strdup("nobody");
+        return user == 0 ? strdup(client) : sentence_make("user %u", user);
+}
 
-                if (caller_is(caller, name))
-                        return caller;
-                if (caller->since_usec < oldest->since_usec)
-                        oldest = caller;
+/* Who has called before everybody else makes room for a new one. NULL: no memory. */
+static BusClient *find_client(Bus *bus, sd_bus_message *m, uint64_t now) {
+        const char *name = sd_bus_message_get_sender(m) ?: "";
+        _cleanup_free_ char *copy = NULL, *caller = NULL;
+        BusClient *clients = bus->limits.clients, *oldest = &clients[0];
+
+        for (size_t i = 0; i < BUS_CLIENTS_MAX; i++) {
+                if (has_name(clients[i].name, name))
+                        return &clients[i];
+                if (clients[i].since_usec < oldest->since_usec)
+                        oldest = &clients[i];
         }
         copy = strdup(name);
+        caller = make_caller_name(bus, m, name);
+        if (!copy || !caller)
+                return NULL;
+        free(oldest->name);
+        free(oldest->caller);
+        *oldest = (BusClient){
+                .name = TAKE_PTR(copy),
+                .caller = TAKE_PTR(caller),
+                .since_usec = now,
+        };
+        return oldest;
+}
+
+/* The same of callers. */
+static BusCaller *find_caller(Bus *bus, sd_bus_message *m, uint64_t now) {
+        BusCaller *callers = bus->limits.callers, *oldest = &callers[0];
+        const BusClient *client;
+        char *copy;
+
+        client = find_client(bus, m, now);
+        if (!client)
+                return NULL;
+        for (size_t i = 0; i < BUS_CALLERS_MAX; i++) {
+                if (has_name(callers[i].name, client->caller))
+                        return &callers[i];
+                if (callers[i].since_usec < oldest->since_usec)
+                        oldest = &callers[i];
+        }
+        copy = strdup(client->caller);
         if (!copy)
                 return NULL;
         free(oldest->name);
@@ -145,10 +192,24 @@ static bool is_too_long(sd_bus_message *m) {
         return n > STRING_MAX;
 }
 
+/* About how many bytes the answer will have. */
+static uint64_t estimate_answer(const Bus *bus, sd_bus_message *m) {
+        const char *member = sd_bus_message_get_member(m) ?: "";
+        uint64_t n_bindings = manager_bindings(bus->manager)->n;
+
+        if (streq(member, "GetViolations"))
+                return ANSWER_SIZE * (1 + (uint64_t) manager_count_violations(bus->manager));
+        if (streq(member, "GetManagedObjects"))
+                return ANSWER_SIZE_WHOLE * (1 + n_bindings);
+        if (streq(member, "ListBindings") || streq(member, "Introspect"))
+                return ANSWER_SIZE * (1 + n_bindings);
+        return ANSWER_SIZE_WHOLE;
+}
+
 /* For each message that comes, before anybody else sees it. Returns 1 if that is all. */
 static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Bus *bus = userdata;
-        uint64_t length, now = now_usec();
+        uint64_t length, size, now = now_usec();
         BusCaller *caller;
 
         if (!sd_bus_message_is_method_call(m, NULL, NULL))
@@ -167,13 +228,18 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (is_change(m))
                 return 0;
 
-        caller = find_caller(bus, sd_bus_message_get_sender(m) ?: "", now);
+        size = estimate_answer(bus, m);
+        if (length > 0 && bus->limits.unsent_answers + size > ANSWERS_MAX)
+                return refuse(bus, m, length,
+                              "Too many replies from tlobd wait to be read; try again later");
+        caller = find_caller(bus, m, now);
         if (!caller)
                 return 0;
         refill(caller, now);
         if (caller->left_usec <= 0)
                 return refuse(bus, m, length,
                               "You have kept tlobd busy for too long; ask again in a second");
+        bus->limits.unsent_answers += size;
         bus->limits.caller = caller;
         return 0;
 }
@@ -194,7 +260,11 @@ int bus_limits_start(Bus *bus) {
 }
 
 void bus_limits_done(Bus *bus) {
-        for (size_t i = 0; i < ELEMENTSOF(bus->limits.callers); i++)
+        for (size_t i = 0; i < BUS_CLIENTS_MAX; i++) {
+                free(bus->limits.clients[i].name);
+                free(bus->limits.clients[i].caller);
+        }
+        for (size_t i = 0; i < BUS_CALLERS_MAX; i++)
                 free(bus->limits.callers[i].name);
 }
 

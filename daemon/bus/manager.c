@@ -122,7 +122,7 @@ static int method_add_binding(sd_bus_message *m, void *userdata, sd_bus_error *e
         if (r <= 0)
                 return r < 0 ? r : 1;
 
-        r = bus_sender_user(m, &binding->source.added_by);
+        r = bus_sender_user(bus, m, &binding->source.added_by);
         if (r < 0)
                 return r;
         r = manager_add_binding(bus->manager, TAKE_PTR(binding), flags, &added, &question,

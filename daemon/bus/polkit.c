@@ -78,11 +78,14 @@ static bool has_room(const Bus *bus, uid_t user) {
 }
 
 /* The uid comes from the kernel, through the bus daemon or the socket. */
-int bus_sender_user(sd_bus_message *m, uid_t *ret) {
+int bus_sender_user(Bus *bus, sd_bus_message *m, uid_t *ret) {
         _cleanup_(sd_bus_creds_unrefp) sd_bus_creds *creds = NULL;
+        const char *sender = sd_bus_message_get_sender(m);
         int r;
 
-        r = sd_bus_query_sender_creds(m, SD_BUS_CREDS_EUID, &creds);
+        /* Without a bus daemon the sender has no name, and the kernel knows who it is. */
+        r = sender ? sd_bus_get_name_creds(bus->asking, sender, SD_BUS_CREDS_EUID, &creds)
+                   : sd_bus_query_sender_creds(m, SD_BUS_CREDS_EUID, &creds);
         return r < 0 ? r : sd_bus_creds_get_euid(creds, ret);
 }
 
@@ -112,7 +115,7 @@ static int ask(BusAuthorization *a) {
         if (interactive < 0)
                 return interactive;
 
-        r = sd_bus_message_new_method_call(a->bus->bus, &m, "org.freedesktop.PolicyKit1",
+        r = sd_bus_message_new_method_call(a->bus->asking, &m, "org.freedesktop.PolicyKit1",
                                            "/org/freedesktop/PolicyKit1/Authority",
                                            "org.freedesktop.PolicyKit1.Authority",
                                            "CheckAuthorization");
@@ -123,7 +126,7 @@ static int ask(BusAuthorization *a) {
                                   interactive ? POLKIT_ALLOW_INTERACTION : 0U, "");
         if (r < 0)
                 return r;
-        return sd_bus_call_async(a->bus->bus, &a->slot, m, on_answer, a, POLKIT_TIMEOUT_USEC);
+        return sd_bus_call_async(a->bus->asking, &a->slot, m, on_answer, a, POLKIT_TIMEOUT_USEC);
 }
 
 int bus_authorize(Bus *bus, sd_bus_message *m, const char *action, sd_bus_message_handler_t handler,
@@ -139,7 +142,7 @@ int bus_authorize(Bus *bus, sd_bus_message *m, const char *action, sd_bus_messag
         if (known)
                 return known->allowed ? 1 : refuse(error, action);
 
-        r = bus_sender_user(m, &user);
+        r = bus_sender_user(bus, m, &user);
         if (r == -ENOMEM)
                 return r;
         if (r < 0)

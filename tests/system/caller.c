@@ -2,9 +2,10 @@
 
 /*
  * A caller that means no good: it makes one call of tlobd with something far too large in it, or
- * with a file descriptor, or many at once, and prints the name of each error, or "answered".
+ * with a file descriptor, or many at once, and prints the name of each error, or "answered". Or it
+ * makes calls on several connections, and reads no answer until it is killed.
  *
- * usage: caller path|interface|name|key|value|keys|descriptor|calls N
+ * usage: caller path|interface|name|key|value|keys|descriptor|calls|unread N
  */
 
 #include <err.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-bus.h>
+#include <unistd.h>
 
 #include "tlob-bus.h"
 
@@ -120,6 +122,30 @@ static void make_calls(sd_bus *bus, size_t n) {
         }
 }
 
+#define N_UNREAD 3 /* connections */
+
+/* n calls on each. */
+static _Noreturn void never_read(size_t n) {
+        for (size_t i = 0; i < N_UNREAD; i++) {
+                sd_bus *bus;
+
+                must(sd_bus_open_system(&bus), "connect to the bus");
+                for (size_t j = 0; j < n; j++) {
+                        sd_bus_message *m = new_call(bus, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE,
+                                                     "GetViolations");
+
+                        must(sd_bus_message_append(m, "u", 1000U), "append the number");
+                        must(sd_bus_send(bus, m, &(uint64_t){ 0 }), "send");
+                        must(sd_bus_flush(bus), "flush");
+                        sd_bus_message_unref(m);
+                }
+        }
+        (void) puts("unread");
+        (void) fflush(stdout);
+        for (;;)
+                (void) pause();
+}
+
 int main(int argc, char **argv) {
         sd_bus *bus;
         size_t n;
@@ -127,6 +153,8 @@ int main(int argc, char **argv) {
         if (argc != 3)
                 errx(EXIT_FAILURE, "usage: caller WHAT N");
         n = strtoul(argv[2], NULL, 10);
+        if (strcmp(argv[1], "unread") == 0)
+                never_read(n);
         must(sd_bus_open_system(&bus), "connect to the bus");
         if (strcmp(argv[1], "calls") == 0) {
                 make_calls(bus, n);

@@ -7,7 +7,8 @@
 
 . "${BASH_SOURCE[0]%/*}/assert.sh"
 
-victim=/usr/libexec/tlob-tests/victim
+tests=/usr/libexec/tlob-tests
+victim=$tests/victim
 refusal='^$' # an error that is an answer too
 
 milliseconds() {
@@ -26,7 +27,7 @@ ask() {
                         return 1
                 }
                 took=$(($(milliseconds) - begin))
-                [ $took -le $longest ] || longest=$took
+                [ "$took" -le "$longest" ] || longest=$took
         done >/dev/null
         echo "$longest" >"$run/longest"
 }
@@ -143,6 +144,28 @@ end_storm
 kill -KILL $stuck
 wait $stuck 2>/dev/null
 check "when it has gone, callers are served again" until_true tlobctl list-bindings
+
+# One without rights, who asks for the longest answers and reads none: on its own connection nothing comes
+# through to anybody any more, and tlobd goes on with its work on another one.
+before=$(memory)
+as_nobody "$tests/caller" unread 1500 >"$run/unread" &
+unread=$!
+check "somebody does not read" wait_for_line "$run/unread" unread
+printf '[Service]\nExecStart=%s sleep:2000000000 repeat:20 ( a( sleep:20000000 ) )\n[X-Tlob a]\nFunction=victim_a\nBudgetSec=5ms\n' \
+        "$victim" >/etc/systemd/system/unheard.service
+systemctl daemon-reload
+systemctl start unheard.service
+has_ended() {
+        [ "$(systemctl show -P ActiveState unheard.service)" = inactive ]
+}
+check "a new unit runs meanwhile" until_true has_ended
+echo "# memory: $before kB before, $(memory) kB with one that does not read its answers"
+[ -e /etc/systemd/system/tlobd.service.d/sanitizers.conf ] ||
+        check "what waits for it is bounded" [ "$(memory)" -lt $((before + 40000)) ]
+kill -KILL $unread
+wait $unread 2>/dev/null
+check "when it has gone, others are served again" until_true tlobctl list-bindings
+equal "each call of the new unit was measured" "$(tlobctl show -j unheard.service/a | jq '.[0].Violations')" 20
 rm /etc/tlob/tlobd.conf.d/floods.conf
 tlobctl remove-binding storm
 
