@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 
+#include "base/sentence.h"
 #include "binding/keys.h"
 #include "binding/sites.h"
 #include "log.h"
@@ -28,6 +29,24 @@ static int check_flags(uint64_t flags, uint64_t allowed, sd_bus_error *error) {
                 (unsigned long long) (flags & ~allowed), (unsigned long long) allowed);
 }
 
+/* What a caller has sent is repeated as a sentence: cut or not, it is fit for a message. */
+static int no_such_key(const char *key, sd_bus_error *error) {
+        _cleanup_free_ char *sentence = NULL;
+        const char *cut = strlen(key) > KEY_MAX ? "..." : "";
+        int r;
+
+        r = sentence_error(-EINVAL, &sentence, "There is no key '%.*s%s'; see tlob.binding(5)",
+                           KEY_MAX, key, cut);
+        return bus_set_error(error, r, sentence);
+}
+
+static int wrong_type(const char *key, const char *type, sd_bus_error *error) {
+        _cleanup_free_ char *sentence = NULL;
+
+        sentence = sentence_make("The value of '%s' has type '%s'; it must be a string", key, type);
+        return sentence ? sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, sentence) : -ENOMEM;
+}
+
 /* One entry of an a{sv} with a string value. */
 static int read_property(sd_bus_message *m, Binding *binding, sd_bus_error *error) {
         _cleanup_free_ char *sentence = NULL;
@@ -38,24 +57,19 @@ static int read_property(sd_bus_message *m, Binding *binding, sd_bus_error *erro
         if (r < 0)
                 return r;
         if (strlen(key) > KEY_MAX)
-                return sd_bus_error_setf(error, TLOB_ERROR_INVALID_BINDING,
-                                         "There is no key '%.*s...'; see tlob.binding(5)", KEY_MAX,
-                                         key);
+                return no_such_key(key, error);
         r = sd_bus_message_peek_type(m, NULL, &contents);
         if (r < 0)
                 return r;
         if (!streq(contents, "s"))
-                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                         "The value of '%s' has type '%s'; it must be a string",
-                                         key, contents);
+                return wrong_type(key, contents, error);
         r = sd_bus_message_read(m, "v", "s", &value);
         if (r < 0)
                 return r;
 
         r = binding_set_key(binding, key, value, &sentence);
         if (r == -ENOENT)
-                return sd_bus_error_setf(error, TLOB_ERROR_INVALID_BINDING,
-                                         "There is no key '%s'; see tlob.binding(5)", key);
+                return no_such_key(key, error);
         return r < 0 ? bus_set_error(error, r, sentence) : 0;
 }
 
@@ -96,12 +110,13 @@ static int method_add_binding(sd_bus_message *m, void *userdata, sd_bus_error *e
         r = sd_bus_message_read(m, "s", &name);
         if (r < 0)
                 return r;
-        if (!binding_name_is_valid(name))
-                return sd_bus_error_setf(
-                        error, TLOB_ERROR_INVALID_BINDING,
-                        "'%s' is not a valid name: write 1 to %i letters, digits, '-', '_' or "
-                        "'.', not beginning with '.'",
-                        name, BINDING_NAME_MAX);
+        if (!binding_name_is_valid(name)) {
+                r = sentence_error(-EINVAL, &sentence,
+                                   "'%s' is not a valid name: write 1 to %i letters, digits, '-', "
+                                   "'_' or '.', not beginning with '.'",
+                                   name, BINDING_NAME_MAX);
+                return bus_set_error(error, r, sentence);
+        }
         r = binding_new(name, &binding);
         if (r < 0)
                 return r;

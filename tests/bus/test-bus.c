@@ -512,10 +512,30 @@ static void test_others_than_root_may_only_read(void **state) {
         assert_ok(call(f, "ListBindings", &error, NULL, NULL, NULL, 0, 0));
 }
 
+/* A character of three bytes is cut where an error repeats the beginning of a long key. */
+static void test_errors_repeat_what_can_be_sent(void **state) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        Fixture *f = *state;
+        char key[3 * 22 + 1] = "";
+
+        for (unsigned i = 0; i < 22; i++)
+                strcat(key, "\xe2\x82\xac");
+        assert_refused(fixture_call(f, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE, "AddBinding",
+                                    &error, NULL, "sa{sv}t", "sync", 1, key, "s", "x", UINT64_C(0)),
+                       &error, TLOB_ERROR_INVALID_BINDING, "\xe2\x82\xac\\xe2...'");
+        assert_refused(add(f, "\033[2J", "5ms", 0, &error), &error, TLOB_ERROR_INVALID_BINDING,
+                       "'\\x1b[2J'");
+        assert_refused(fixture_call(f, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE, "AddBinding",
+                                    &error, NULL, "sa{sv}t", "sync", 1, "\033[2J", "u", 1,
+                                    UINT64_C(0)),
+                       &error, SD_BUS_ERROR_INVALID_ARGS, "'\\x1b[2J'");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 
 int main(void) {
         const struct CMUnitTest tests[] = {
+                TEST(test_errors_repeat_what_can_be_sent),
                 TEST(test_add_and_remove),
                 TEST(test_persist),
                 TEST(test_refused_bindings_change_nothing),
