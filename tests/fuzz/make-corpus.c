@@ -6,8 +6,11 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "binding/keys.h"
 #include "bpf/kept.h"
+#include "call.h"
 #include "elf-image.h"
+#include "tlob-bus.h"
 
 #define FUNCTION ELF64_ST_INFO(STB_GLOBAL, STT_FUNC)
 
@@ -96,6 +99,76 @@ static int write_kept(const char *directory) {
         return r < 0 ? r : write_seed(directory, "kept", "without-ends", &seed, sizeof(seed));
 }
 
+static uint8_t find_method(const char *interface, const char *name) {
+        for (uint8_t i = 0; i < call_n_methods; i++)
+                if (strcmp(call_methods[i].interface, interface) == 0 &&
+                    (!name || strcmp(call_methods[i].name, name) == 0))
+                        return i;
+        abort();
+}
+
+static uint8_t find_key(const char *name) {
+        for (uint8_t i = 0; binding_keys()[i]; i++)
+                if (strcmp(binding_keys()[i], name) == 0)
+                        return i;
+        abort();
+}
+
+/* A binding of a unit is added with one more key, of any value. */
+static int write_keys(const char *directory, uint8_t add) {
+        const uint8_t unit = find_key("Unit");
+
+        for (uint8_t key = 0; binding_keys()[key]; key++)
+                for (uint8_t word = 0; word < call_n_words; word++) {
+                        const uint8_t seed[] = {
+                                23,  add,        0,   0,   STRING_NAME, 0,   8,           unit,
+                                0,   STRING_RAW, 9,   'a', '.',         's', 'e',         'r',
+                                'v', 'i',        'c', 'e', key,         0,   STRING_WORD, word,
+                        };
+                        char name[32];
+                        int r;
+
+                        (void) snprintf(name, sizeof(name), "key-%u-%u", key, word);
+                        r = write_seed(directory, "bus", name, seed, sizeof(seed));
+                        if (r < 0)
+                                return r;
+                }
+        return 0;
+}
+
+/* A binding is added, and then each method called, each property read. */
+static int write_calls(const char *directory) {
+        const uint8_t add = find_method(TLOB_BUS_MANAGER_INTERFACE, "AddBinding");
+        const uint8_t get = find_method("org.freedesktop.DBus.Properties", "Get");
+        char name[32];
+        int r = 0;
+
+        for (uint8_t i = 0; i < call_n_methods && r >= 0; i++) {
+                const uint8_t seed[] = { 1, add, 1, i };
+
+                (void) snprintf(name, sizeof(name), "method-%u", i);
+                r = write_seed(directory, "bus", name, seed, sizeof(seed));
+        }
+        for (uint8_t i = 0; i < call_n_properties && r >= 0; i++) {
+                const char *interface = call_properties[i].interface;
+                bool of_binding = strcmp(interface, TLOB_BUS_BINDING_INTERFACE) == 0;
+                const uint8_t seed[] = { 1,
+                                         add,
+                                         7,
+                                         get,
+                                         0,
+                                         of_binding,
+                                         STRING_INTERFACE,
+                                         find_method(interface, NULL),
+                                         STRING_PROPERTY,
+                                         i };
+
+                (void) snprintf(name, sizeof(name), "property-%u", i);
+                r = write_seed(directory, "bus", name, seed, sizeof(seed));
+        }
+        return r < 0 ? r : write_keys(directory, add);
+}
+
 static int write_texts(const char *directory) {
         static const char *const seeds[][3] = {
                 { "duration", "sum", "1min 30s" },
@@ -136,5 +209,5 @@ int main(int argc, char *argv[]) {
                 return 2;
         }
         return write_elf(argv[1]) < 0 || write_cache(argv[1]) < 0 || write_kept(argv[1]) < 0 ||
-               write_texts(argv[1]) < 0;
+               write_calls(argv[1]) < 0 || write_texts(argv[1]) < 0;
 }
