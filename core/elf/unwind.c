@@ -58,13 +58,14 @@ static bool find_section(Elf *elf, UnwindSection *ret) {
 /* How the addresses of its functions are written, -1 if that is not understood. */
 static int cie_encoding(const Dwarf_CIE *cie) {
         const uint8_t *data = cie->augmentation_data;
-        const uint8_t *end = data + cie->augmentation_data_size;
         const char *letter = cie->augmentation;
+        const uint8_t *end;
 
         if (*letter == '\0')
                 return DW_EH_PE_absptr;
         if (*letter++ != 'z' || !data)
                 return -1;
+        end = data + cie->augmentation_data_size;
         for (; *letter != '\0'; letter++)
                 switch (*letter) {
                 case 'R':

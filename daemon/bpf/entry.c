@@ -199,7 +199,7 @@ char *bpf_entry_describe_reach(const BpfBackend *b, const Entry *entry) {
         if (reach.is_wide)
                 r = asprintf(&text,
                              "every process that maps the file, until its unit has no process: it "
-                             "has or had more than %u at once, or that many new ones in a second",
+                             "has or had more than %i at once, or that many new ones in a second",
                              CROWD_PROCESSES_MAX);
         else if (reach.by_process)
                 r = asprintf(&text, "the processes of its unit (%zu)", reach.n_processes);

@@ -87,7 +87,7 @@ static void take_turn(void *userdata) {
 /* Has nobody the name? Returns 0, or -EEXIST. Waits for the bus. */
 static int check_name(sd_bus *bus) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        int has_owner, r;
+        int has_owner = 0, r;
 
         r = sd_bus_call_method(bus, "org.freedesktop.DBus", "/org/freedesktop/DBus",
                                "org.freedesktop.DBus", "NameHasOwner", NULL, &reply, "s",

@@ -107,7 +107,7 @@ int kernel_threads_count(const KernelFile *files, size_t n_files, unsigned max, 
                 find_program(dirfd(proc), entry->d_name, files, n_files, found);
                 if (has_library)
                         find_libraries(dirfd(proc), entry->d_name, files, n_files, found);
-                if (!memchr(found, true, n_files))
+                if (!memchr(found, 1, n_files))
                         continue;
                 n = count_of(dirfd(proc), entry->d_name);
                 total += n;

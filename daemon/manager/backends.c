@@ -147,7 +147,7 @@ static int probe_one(Backends *b, const BackendOps *ops) {
 }
 
 int backends_probe(Backends *b) {
-        for (size_t i = 0; b->ops[i] && i < BACKENDS_MAX; i++) {
+        for (size_t i = 0; i < BACKENDS_MAX && b->ops[i]; i++) {
                 int r = probe_one(b, b->ops[i]);
 
                 if (r < 0)

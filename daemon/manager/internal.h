@@ -11,12 +11,18 @@
 
 /* The state that the files of this room share. Nobody else knows what is in it. */
 
-/* Calls that member of the observer, if there is one, with arguments that may be none. */
+/* Calls that member of the observer, if there is one, with arguments. */
 #define manager_tell(manager, member, ...)                                                         \
         do {                                                                                       \
                 if ((manager)->observer)                                                           \
-                        (manager)->observer->member(                                               \
-                                __VA_ARGS__ __VA_OPT__(, )(manager)->observer_data);               \
+                        (manager)->observer->member(__VA_ARGS__, (manager)->observer_data);        \
+        } while (false)
+
+/* The same for a member without any. */
+#define manager_announce(manager, member)                                                          \
+        do {                                                                                       \
+                if ((manager)->observer)                                                           \
+                        (manager)->observer->member((manager)->observer_data);                     \
         } while (false)
 
 /* A binding that goes from one back end to another at that time: see manager/move.c. */

@@ -33,7 +33,7 @@ static void on_backend_event(void *userdata) {
         Manager *m = userdata;
 
         manager_guard_costs(m);
-        manager_tell(m, take_turn);
+        manager_announce(m, take_turn);
 }
 
 static const BackendsHandlers backends_handlers = {
@@ -159,7 +159,7 @@ static int after_event(sd_event_source *source, void *userdata) {
 
         manager_send_status(m);
         manager_retry_journal(m);
-        manager_tell(m, event_done);
+        manager_announce(m, event_done);
         return 0;
 }
 

@@ -120,7 +120,7 @@ static void get_ready(Manager *m) {
 void manager_conclude_reload(Manager *m) {
         m->is_settling = false;
         manager_tell(m, reloading, false);
-        manager_tell(m, reloaded);
+        manager_announce(m, reloaded);
         if (!m->is_ready)
                 get_ready(m);
 }
