@@ -2,11 +2,11 @@
 #ifndef BASE_SANITIZER_H
 #define BASE_SANITIZER_H
 
-/* SANITIZED is defined where this is compiled with -fsanitize=address, by gcc or clang. */
-#if defined(__SANITIZE_ADDRESS__)
+/* SANITIZED: this is compiled with -fsanitize=address or -fsanitize=thread, by gcc or clang. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define SANITIZED 1
 #endif
 #endif
