@@ -22,6 +22,8 @@ typedef struct Layout {
         FILE *text;
 } Layout;
 
+static void write_text(void *userdata, const char *format, va_list ap) _printf_(2, 0);
+
 static void write_text(void *userdata, const char *format, va_list ap) {
         const Layout *layout = userdata;
 
