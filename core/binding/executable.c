@@ -21,6 +21,7 @@ static const char *const program_directories[] = {
 };
 
 int binding_open_root(const Binding *binding, Root *ret, char **ret_error) {
+        _cleanup_(root_done) Root machine = ROOT_OWN;
         bool has_own = binding->view.root_directory || binding->view.has_root_image;
         int r = -ESRCH;
 
@@ -31,8 +32,9 @@ int binding_open_root(const Binding *binding, Root *ret, char **ret_error) {
                 return 0;
         if (r > 0)
                 root_done(ret);
+        (void) root_of_machine(&machine);
         if (binding->view.root_directory) {
-                r = root_of_directory(binding->view.root_directory, ret);
+                r = root_of_directory(&machine, binding->view.root_directory, ret);
                 return r < 0 ? sentence_error(
                                        r, ret_error, "Cannot open %s, RootDirectory= of %s: %s",
                                        binding->view.root_directory, binding->unit, strerror(-r))
@@ -42,7 +44,8 @@ int binding_open_root(const Binding *binding, Root *ret, char **ret_error) {
                 return sentence_error(-EAGAIN, ret_error,
                                       "The files of %s are in its RootImage=, which is not mounted",
                                       binding->unit);
-        *ret = ROOT_OWN;
+        *ret = machine;
+        machine = ROOT_OWN;
         return 0;
 }
 
@@ -175,6 +178,24 @@ static int open_program(const Binding *binding, const Root *root, const char *pa
                               sentence, binding->unit, running);
 }
 
+/* A file that is not there may only be hidden from us. */
+static int explain_missing(int error, const Root *root, char **ret_error) {
+        _cleanup_(root_done) Root machine = ROOT_OWN;
+        _cleanup_free_ char *sentence = NULL;
+        int r;
+
+        if (error != -ENOENT || root->fd >= 0 || !ret_error || !*ret_error)
+                return error;
+        r = root_of_machine(&machine);
+        if (r >= 0)
+                return error;
+        sentence = TAKE_PTR(*ret_error);
+        return sentence_error(error, ret_error,
+                              "%s. It may be hidden from tlobd by its own service, which can only "
+                              "be told by /proc/1/root: %s",
+                              sentence, strerror(-r));
+}
+
 int binding_open_executable(const Binding *binding, char **ret_inner_path, ElfFile **ret_elf,
                             char **ret_error) {
         _cleanup_(root_done) Root root = ROOT_OWN;
@@ -197,7 +218,7 @@ int binding_open_executable(const Binding *binding, char **ret_inner_path, ElfFi
                         r = elf_file_open_in(&root, path, ret_elf, ret_error);
         }
         if (r < 0)
-                return r;
+                return explain_missing(r, &root, ret_error);
         *ret_inner_path = TAKE_PTR(path);
         return 0;
 }

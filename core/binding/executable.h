@@ -4,7 +4,7 @@
 
 #include "binding/binding.h"
 #include "elf/file.h"
-#include "elf/root.h"
+#include "base/root.h"
 
 /* The file that a binding means, as its unit's processes see it. */
 

@@ -29,6 +29,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "base/root.h"
 #include "base/sentence.h"
 
 #define FILE_SIZE_MAX ((off_t) 1 << 20)
@@ -240,8 +241,10 @@ int config_file_load(const char *path, char **ret_text, size_t *ret_size) {
         struct stat st;
         size_t n = 0;
 
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-        if (fd < 0 || fstat(fd, &st) < 0)
+        fd = root_open_anywhere(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        if (fd < 0)
+                return fd;
+        if (fstat(fd, &st) < 0)
                 return -errno;
         if (!S_ISREG(st.st_mode))
                 return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
@@ -317,7 +320,8 @@ static int compare_names(const void *a, const void *b) {
 static bool is_masked(const char *path) {
         struct stat st;
 
-        return stat(path, &st) >= 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
+        return root_stat_anywhere(path, &st) >= 0 && S_ISCHR(st.st_mode) &&
+               st.st_rdev == makedev(1, 3);
 }
 
 static bool list_has_name(const ConfigFileList *list, size_t n, const char *name) {
@@ -362,7 +366,7 @@ static int list_directory(ConfigFileList *list, const char *directory,
         _cleanup_closedir_ DIR *dir = NULL;
         size_t before = list->n;
 
-        dir = opendir(directory);
+        dir = root_open_directory_anywhere(directory);
         if (!dir && errno == ENOENT)
                 return 0;
         if (!dir)
@@ -431,7 +435,7 @@ int config_file_find(const char *const *directories, size_t n, const char *name,
                         path = NULL;
                         return -ENOMEM;
                 }
-                if (lstat(path, &st) < 0)
+                if (lstat(path, &st) < 0 && root_stat_anywhere(path, &st) < 0)
                         continue;
                 if (is_masked(path))
                         return -ENOENT;

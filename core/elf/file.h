@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
-#include "elf/root.h"
+#include "base/root.h"
 
 /*
  * An executable or shared library as a place to put probes: from names to file offsets. Files come

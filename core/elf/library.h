@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "elf/root.h"
+#include "base/root.h"
 
 /*
  * Finds a shared library by its bare name, as the dynamic loader does for program (an absolute

@@ -360,6 +360,7 @@ static int answer_look(Packet *question, Packet *answer) {
                 .device = binding->resolved.device,
                 .inode = binding->resolved.inode,
                 .path = path ?: binding->resolved.inner_path,
+                .path_is_others = path && !is_same,
         };
         if (binding->cgroup.path)
                 (void) file_maps_of_cgroup(binding->cgroup.path, &file, &maps);
@@ -406,13 +407,15 @@ int question_put_identify(Packet *question, const char *path) {
 
 static int answer_identify(Packet *question, Packet *answer) {
         const char *path = packet_take_string(question);
+        _cleanup_(root_done) Root machine = ROOT_OWN;
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         struct stat st = {};
         int r;
 
         if (!packet_is_good(question) || !path)
                 return -EBADMSG;
-        r = elf_file_open(path, &elf, NULL);
+        (void) root_of_machine(&machine);
+        r = elf_file_open_in(&machine, path, &elf, NULL);
         if (r >= 0 && fstat(elf_file_fd(elf), &st) < 0)
                 r = -errno;
         packet_put_number(answer, (uint64_t) -r);

@@ -41,7 +41,7 @@ static void look_at_line(char *line, const MappedFile *file, FileMaps *maps) {
         if (strncmp(line + path, file->path, n) != 0)
                 return;
         if (line[(size_t) path + n] == '\0')
-                maps->is_mapped = true;
+                maps->is_mapped |= !file->path_is_others;
         else if (streq(line + path + n, deleted))
                 maps->is_replaced = true;
 }

@@ -12,9 +12,9 @@
 typedef struct MappedFile {
         dev_t device;
         ino_t inode;
-        const char *
-                /* as the process sees it; where device numbers there are not those of stat() */
-                path;
+        /* As the process sees it; where device numbers there are not those of stat(). */
+        const char *path;
+        bool path_is_others; /* another file is at that path now */
 } MappedFile;
 
 /* Who has mapped it. */

@@ -10,10 +10,19 @@
 #include <mntent.h>
 
 #include "base/cleanup.h"
+#include "base/root.h"
+
+/* Those of PID 1 where we see fewer. */
+static FILE *open_mounts(void) {
+        _cleanup_(root_done) Root machine = ROOT_OWN;
+
+        return setmntent(root_of_machine(&machine) == 0 ? "/proc/1/mounts" : "/proc/self/mounts",
+                         "re");
+}
 
 /* The mount point that a path is below, by its text alone: the path is not touched. */
 static char *mount_of(const char *path) {
-        FILE *mounts = setmntent("/proc/self/mounts", "re");
+        FILE *mounts = open_mounts();
         char buffer[8192], *found = NULL;
         struct mntent entry;
         size_t longest = 1;

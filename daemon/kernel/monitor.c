@@ -201,8 +201,25 @@ int kernel_monitor_remove(const KernelMonitor *monitor, int fd, const KernelLine
         return write_line(monitor, text);
 }
 
+/*
+ * The kernel looks a path up as we see it. One that our unit hides from us is below the root of
+ * PID 1, and is shown without it. n: what is before the path.
+ */
+static int write_line_with_path(const KernelMonitor *monitor, const char *line, size_t n) {
+        char text[LINE_MAX_SIZE];
+        int r = write_line(monitor, line);
+
+        if (r != -ENOENT || snprintf(text, sizeof(text), "%.*s/proc/1/root%s", (int) n, line,
+                                     line + n) >= (int) sizeof(text))
+                return r;
+        return write_line(monitor, text) < 0 ? r : 0;
+}
+
 int kernel_monitor_restore_line(const KernelMonitor *monitor, const KernelLine *line) {
-        return write_line(monitor, line->text);
+        const char *path = strchr(line->text, '/');
+
+        return path ? write_line_with_path(monitor, line->text, (size_t) (path - line->text))
+                    : write_line(monitor, line->text);
 }
 
 int kernel_monitor_remove_line(const KernelMonitor *monitor, const KernelLine *line) {
@@ -213,7 +230,7 @@ int kernel_monitor_remove_line(const KernelMonitor *monitor, const KernelLine *l
         if (line->name)
                 return remove_name(monitor, line->name);
         (void) snprintf(text, sizeof(text), "-%s:0x%" PRIx64, line->path, line->start);
-        return write_line(monitor, text);
+        return write_line_with_path(monitor, text, 1);
 }
 
 int kernel_monitor_get_enabled(const KernelMonitor *monitor, bool *ret) {

@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <systemd/sd-daemon.h>
 
+#include "base/root.h"
 #include "base/sentence.h"
 #include "cgroup.h"
 #include "log.h"
@@ -183,6 +184,18 @@ sd_event *manager_get_event(const Manager *m) {
         return m->event;
 }
 
+/* What is measured then has its place elsewhere, or the reason with its binding. */
+static void check_sight(void) {
+        _cleanup_(root_done) Root machine = ROOT_OWN;
+        int r;
+
+        r = root_of_machine(&machine);
+        if (r < 0)
+                log_warning_errno(r, "Failed to open /proc/1/root: programs and unit files that "
+                                     "tlobd's own service hides, such as those in /home, /root and "
+                                     "/tmp, are not found, ignoring: %m");
+}
+
 int manager_start_loop(Manager *m) {
         _cleanup_(sd_event_unrefp) sd_event *event = NULL;
         static const struct {
@@ -196,6 +209,7 @@ int manager_start_loop(Manager *m) {
         sigset_t set;
         int r;
 
+        check_sight();
         r = sd_event_default(&event);
         if (r >= 0)
                 r = manager_attach_event(m, event);

@@ -20,6 +20,7 @@
 #include <search.h>
 #include <sys/stat.h>
 
+#include "base/root.h"
 #include "base/strings.h"
 #include "base/unit-name.h"
 #include "config/config.h"
@@ -181,7 +182,7 @@ bool unit_files_has_sections(UnitFiles *files, const char *path) {
         struct stat st;
         int r;
 
-        if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+        if (root_stat_anywhere(path, &st) < 0 || !S_ISREG(st.st_mode))
                 return false;
         r = look_at(files, path, &st);
         /* Rather one file read in vain than a section missed. */
@@ -201,24 +202,15 @@ static int take_file(UnitFiles *files, DIR *dir, const char *path, const char *n
         struct stat st;
         int r;
 
-        /* What masks others is no regular file. */
-        if (fstatat(dirfd(dir), name, &st, 0) < 0)
-                return 0;
         if (asprintf(&file, "%s/%s", path, name) < 0) {
                 file = NULL;
                 return -ENOMEM;
         }
+        /* What masks others is no regular file. */
+        if (fstatat(dirfd(dir), name, &st, 0) < 0 && root_stat_anywhere(file, &st) < 0)
+                return 0;
         r = look_at(files, file, &st);
         return r > 0 ? unit_pattern_list_add(&files->next, pattern) : r;
-}
-
-static DIR *open_below(DIR *dir, const char *name) {
-        _cleanup_close_ int fd = openat(dirfd(dir), name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *below = fd < 0 ? NULL : fdopendir(fd);
-
-        if (below)
-                (void) TAKE_FD(fd);
-        return below;
 }
 
 /* "nginx.service.d": what is in it comes next. */
@@ -242,7 +234,7 @@ static int enter_drop_ins(UnitFiles *files, const char *name, size_t length) {
         files->drop_in_path = TAKE_PTR(path);
         unit_pattern_done(&files->drop_in_pattern);
         files->drop_in_pattern = pattern;
-        files->drop_in = open_below(files->dir, name);
+        files->drop_in = root_open_directory_anywhere(files->drop_in_path);
         return 0;
 }
 
@@ -329,7 +321,7 @@ int unit_files_step(UnitFiles *files, unsigned n) {
                         if (r == 0)
                                 files->at++;
                 } else if (files->directories && files->directories[files->at]) {
-                        files->dir = opendir(files->directories[files->at]);
+                        files->dir = root_open_directory_anywhere(files->directories[files->at]);
                         if (!files->dir)
                                 files->at++;
                         r = 0;

@@ -25,6 +25,7 @@ static void look(const char *path, const struct stat *st, FileMaps *maps) {
 static void test_own_maps(void **state) {
         Temporary tmp;
         struct stat st;
+        MappedFile other;
         FileMaps maps;
         char path[128];
         void *mapped;
@@ -46,6 +47,16 @@ static void test_own_maps(void **state) {
         assert_true(maps.is_mapped);
         look("/another/path", &st, &maps);
         assert_true(maps.is_mapped);
+
+        /* Of a file that is not the one that the process sees at that path. */
+        other = (MappedFile){ .device = st.st_dev, .inode = 1, .path = path };
+        maps = (FileMaps){};
+        assert_ok(file_maps_of_process((uint32_t) getpid(), &other, &maps));
+        assert_true(maps.is_mapped);
+        other.path_is_others = true;
+        maps = (FileMaps){};
+        assert_ok(file_maps_of_process((uint32_t) getpid(), &other, &maps));
+        assert_false(maps.is_mapped);
 
         /* Another file at that path, as after an upgrade. */
         temporary_write(&tmp, "new", "y");

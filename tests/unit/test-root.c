@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "elf/root.h"
+#include "base/root.h"
 
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "binding/binding.h"
@@ -49,7 +52,7 @@ static void test_links_stay_inside(void **state) {
         };
         _cleanup_(root_done) Root root = ROOT_OWN;
 
-        assert_ok(root_of_directory(temporary_path(*state, "jail"), &root));
+        assert_ok(root_of_directory(&ROOT_OWN, temporary_path(*state, "jail"), &root));
         for (size_t i = 0; i < ELEMENTSOF(inside); i++)
                 assert_text(&root, inside[i], "inside");
         assert_int_equal(root_open(&root, "/usr/escape", O_RDONLY | O_CLOEXEC), -ENOENT);
@@ -61,13 +64,14 @@ static void test_paths(void **state) {
         _cleanup_(root_done) Root root = ROOT_OWN;
 
         jail = realpath(temporary_path(*state, "jail"), NULL);
-        assert_ok(root_of_directory(jail, &root));
+        assert_ok(root_of_directory(&ROOT_OWN, jail, &root));
         assert_ok(root_resolve(&root, "/absolute", &resolved));
         assert_string_equal(resolved, "/usr/lib/real");
         outside = root_outside(&root, resolved);
         assert_string_equal(outside, temporary_path(*state, "jail/usr/lib/real"));
         assert_int_equal(root_resolve(&root, "/nothing", &resolved), -ENOENT);
-        assert_int_equal(root_of_directory(temporary_path(*state, "nothing"), &root), -ENOENT);
+        assert_int_equal(root_of_directory(&ROOT_OWN, temporary_path(*state, "nothing"), &root),
+                         -ENOENT);
 }
 
 static void test_own(void **state) {
@@ -82,6 +86,94 @@ static void test_own(void **state) {
         assert_int_equal(root_of_process((uint32_t) getpid(), &process), 1);
         assert_text(&process, temporary_path(*state, "secret"), "outside");
         assert_true(root_of_process(INT32_MAX, &own) < 0);
+}
+
+/* In processes of their own: 0 if all is as it is to be, else the line that is not. */
+#define expect(condition)                                                                          \
+        do {                                                                                       \
+                if (!(condition))                                                                  \
+                        return __LINE__;                                                           \
+        } while (0)
+
+/* Runs f in a new process, and returns what it has returned, if that is less than 256. */
+static int in_child(int (*f)(Temporary *tmp), Temporary *tmp) {
+        pid_t pid = fork();
+        int status;
+
+        if (pid == 0)
+                _exit(f(tmp));
+        if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+                return __LINE__;
+        return WEXITSTATUS(status);
+}
+
+/* Who has no right to look through the root of PID 1 sees what it sees. */
+static int see_without_rights(Temporary *tmp) {
+        _cleanup_(root_done) Root machine = ROOT_OWN;
+        struct stat st;
+
+        expect(setuid(65534) >= 0);
+        expect(root_of_machine(&machine) == -EACCES);
+        expect(machine.fd < 0);
+        expect(root_stat_anywhere(temporary_path(tmp, "secret"), &st) == -ENOENT);
+        return 0;
+}
+
+/* As a service whose sandbox hides the directory, and a part of what is below it. */
+static int see_hidden(Temporary *tmp) {
+        _cleanup_(root_done) Root machine = ROOT_OWN;
+        _cleanup_closedir_ DIR *dir = NULL;
+        _cleanup_close_ int fd = -EBADF;
+        _cleanup_free_ char *path = NULL;
+        char text[32] = "";
+        struct stat st;
+
+        expect(unshare(CLONE_NEWNS) >= 0);
+        expect(mount("hidden", tmp->path, "tmpfs", 0, "mode=755") >= 0);
+        expect(stat(temporary_path(tmp, "secret"), &st) < 0);
+
+        expect(root_of_machine(&machine) == 0);
+        expect(!machine.path);
+        expect(root_resolve(&machine, temporary_path(tmp, "to-home"), &path) >= 0);
+        expect(streq(path, temporary_path(tmp, "secret")));
+        fd = root_open_anywhere(temporary_path(tmp, "to-home"), O_RDONLY | O_CLOEXEC);
+        expect(read(fd, text, sizeof(text) - 1) > 0);
+        expect(streq(text, "outside"));
+        expect(root_stat_anywhere(temporary_path(tmp, "secret"), &st) >= 0);
+        expect(st.st_size == (off_t) strlen(text));
+        dir = root_open_directory_anywhere(temporary_path(tmp, "jail"));
+        expect(dir);
+        expect(root_stat_anywhere(temporary_path(tmp, "nothing"), &st) == -ENOENT);
+        expect(!root_open_directory_anywhere(temporary_path(tmp, "secret")) && errno == ENOTDIR);
+        return in_child(see_without_rights, tmp);
+}
+
+/* As PID 1. */
+static int see_all(Temporary *tmp) {
+        _cleanup_(root_done) Root machine = ROOT_OWN;
+
+        expect(mount("proc", "/proc", "proc", 0, NULL) >= 0);
+        expect(root_of_machine(&machine) == 1);
+        expect(machine.fd < 0);
+        return in_child(see_hidden, tmp);
+}
+
+static int begin_machine(Temporary *tmp) {
+        expect(unshare(CLONE_NEWNS | CLONE_NEWPID) >= 0);
+        expect(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) >= 0);
+        return in_child(see_all, tmp);
+}
+
+/* What our own mounts hide is in the tree of PID 1. Needs root. */
+static void test_machine(void **state) {
+        Temporary *tmp = *state;
+        _cleanup_free_ char *target = strdup(temporary_path(tmp, "secret"));
+
+        if (geteuid() != 0)
+                skip();
+        assert_non_null(target);
+        assert_ok(symlink(target, temporary_path(tmp, "to-home")));
+        assert_int_equal(in_child(begin_machine, tmp), 0);
 }
 
 static void copy(const char *from, const char *to) {
@@ -144,6 +236,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_links_stay_inside, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_paths, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_own, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_machine, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_binding_in_directory, setup, teardown),
         };
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Paths as a unit's process sees them: below RootDirectory=, in an image, in a container, or where
- * something else is mounted over a part of the tree. Links are taken inside that tree, and never
- * lead out of it. The process may go at any time; what was opened stays.
+ * Paths as another process sees them. A unit's: below RootDirectory=, in an image, in a container,
+ * or where something else is mounted over a part of the tree. Or PID 1, which sees the homes and
+ * temporary files that our own unit hides from us. Links are taken inside that tree, and never lead
+ * out of it. The process may go at any time; what was opened stays.
  */
 
-#include "elf/root.h"
+#include "base/root.h"
 
 #include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
-#include <sys/stat.h>
+
 #define DEPTH_MAX 64
 #define LINKS_MAX 40
 
@@ -35,33 +35,44 @@ int root_path_of_fd(int fd, char **ret) {
         return *ret ? 0 : -ENOMEM;
 }
 
-static int open_directory(const char *path, Root *ret) {
-        _cleanup_close_ int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+/* Takes over fd, a directory, or a negative errno. */
+static int root_of_fd(int fd, Root *ret) {
+        _cleanup_close_ int root = fd;
         _cleanup_free_ char *outside = NULL;
         int r;
 
         if (fd < 0)
-                return -errno;
+                return fd;
         r = root_path_of_fd(fd, &outside);
         if (r < 0)
                 return r;
-        *ret = (Root){ .fd = TAKE_FD(fd) };
+        *ret = (Root){ .fd = TAKE_FD(root) };
         if (!streq(outside, "/"))
                 ret->path = TAKE_PTR(outside);
         return 0;
 }
 
-int root_of_directory(const char *path, Root *ret) {
-        return open_directory(path, ret);
+int root_of_directory(const Root *root, const char *path, Root *ret) {
+        _cleanup_close_ int fd = root_open(root, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        struct stat st;
+
+        if (fd < 0)
+                return fd;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISDIR(st.st_mode))
+                return -ENOTDIR;
+        return root_of_fd(TAKE_FD(fd), ret);
 }
 
 int root_of_process(uint32_t pid, Root *ret) {
         struct stat own, other;
         char path[64];
-        int r;
+        int fd, r;
 
         (void) snprintf(path, sizeof(path), "/proc/%u/root", pid);
-        r = open_directory(path, ret);
+        fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        r = root_of_fd(fd < 0 ? -errno : fd, ret);
         if (r < 0)
                 return r;
         if (fstat(ret->fd, &other) < 0 || stat("/", &own) < 0) {
@@ -70,6 +81,26 @@ int root_of_process(uint32_t pid, Root *ret) {
                 return r;
         }
         return own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+}
+
+int root_of_machine(Root *ret) {
+        _cleanup_(root_done) Root root = ROOT_OWN;
+        struct stat own, other;
+        int r;
+
+        r = root_of_process(1, &root);
+        if (r < 0)
+                return r;
+        if (stat("/proc/self/ns/mnt", &own) < 0 || stat("/proc/1/ns/mnt", &other) < 0)
+                return -errno;
+        /* Who has been given a tree of its own, not only other mounts, is to see that. */
+        if (r == 0 || (own.st_dev == other.st_dev && own.st_ino == other.st_ino)) {
+                *ret = ROOT_OWN;
+                return 1;
+        }
+        *ret = root;
+        root = ROOT_OWN;
+        return 0;
 }
 
 /* Where we are on the way to a path: the directories above, and what is still before us. */
@@ -123,15 +154,19 @@ static int follow_link(Walk *walk, int fd) {
 }
 
 static int step(Walk *walk, const char *name) {
+        int at = walk->n > 0 ? walk->fds[walk->n - 1] : walk->root;
         _cleanup_close_ int fd = -EBADF;
         struct stat st;
 
-        fd = openat(walk->n > 0 ? walk->fds[walk->n - 1] : walk->root, name,
-                    O_PATH | O_NOFOLLOW | O_CLOEXEC);
-        if (fd < 0 || fstat(fd, &st) < 0)
+        /* That it is to be a directory mounts what is mounted on demand. */
+        fd = openat(at, name, O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0 && errno == ENOTDIR) {
+                fd = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+                if (fd >= 0 && fstat(fd, &st) >= 0 && S_ISLNK(st.st_mode))
+                        return follow_link(walk, fd);
+        }
+        if (fd < 0)
                 return -errno;
-        if (S_ISLNK(st.st_mode))
-                return follow_link(walk, fd);
         if (walk->n == DEPTH_MAX)
                 return -ENAMETOOLONG;
         walk->fds[walk->n++] = TAKE_FD(fd);
@@ -179,6 +214,44 @@ int root_open(const Root *root, const char *path, int flags) {
         (void) snprintf(link, sizeof(link), "/proc/self/fd/%i", fd);
         opened = open(link, flags);
         return opened < 0 ? -errno : opened;
+}
+
+static bool is_hidden(int error) {
+        return error == -ENOENT || error == -EACCES;
+}
+
+int root_open_anywhere(const char *path, int flags) {
+        _cleanup_(root_done) Root machine = ROOT_OWN;
+        int fd = open(path, flags), r = fd < 0 ? -errno : fd;
+
+        if (!is_hidden(r) || root_of_machine(&machine) != 0)
+                return r;
+        return root_open(&machine, path, flags);
+}
+
+int root_stat_anywhere(const char *path, struct stat *ret) {
+        _cleanup_close_ int fd = -EBADF;
+
+        if (stat(path, ret) >= 0)
+                return 0;
+        fd = is_hidden(-errno) ? root_open_anywhere(path, O_PATH | O_CLOEXEC) : -errno;
+        if (fd < 0)
+                return fd;
+        return fstat(fd, ret) < 0 ? -errno : 0;
+}
+
+DIR *root_open_directory_anywhere(const char *path) {
+        int fd = root_open_anywhere(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *dir;
+
+        if (fd < 0) {
+                errno = -fd;
+                return NULL;
+        }
+        dir = fdopendir(fd);
+        if (!dir)
+                safe_close(fd);
+        return dir;
 }
 
 int root_resolve(const Root *root, const char *path, char **ret) {
