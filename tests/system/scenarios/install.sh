@@ -47,7 +47,7 @@ matches "it has the name on the bus" "$(busctl call org.freedesktop.DBus /org/fr
         GetConnectionUnixProcessID s org.tlob1)" "^u $(main_pid)$"
 systemd-analyze security --no-pager tlobd | tail -n 1 | sed 's/^/# /'
 [ -e /etc/systemd/system/tlobd.service.d/sanitizers.conf ] ||
-        check "it is not more exposed than 2.3" systemd-analyze security --no-pager --threshold=23 tlobd
+        check "it is not more exposed than 2.0" systemd-analyze security --no-pager --threshold=20 tlobd
 equal "nothing in it can read the kernel's addresses" "$(head -n 1 "/proc/$(main_pid)/root/proc/kallsyms")" ""
 # Field 5 is where it is mounted, 6 what holds for the mount. A kernel without the monitor has no rv.
 equal "it can write only where it must" \
