@@ -2,9 +2,9 @@
 #ifndef BINDING_EXECUTABLE_H
 #define BINDING_EXECUTABLE_H
 
+#include "base/root.h"
 #include "binding/binding.h"
 #include "elf/file.h"
-#include "base/root.h"
 
 /* The file that a binding means, as its unit's processes see it. */
 
