@@ -57,6 +57,8 @@ struct Bus {
         Statistics books;
 };
 
+#define BUS_ANSWER_SIZE_MAX (8U << 20) /* bytes */
+
 /* Looks at each message before anybody else does. */
 int bus_limits_start(Bus *bus);
 void bus_limits_done(Bus *bus);

@@ -7,11 +7,12 @@
  * help: it gives up at 196608 messages. They pile up when a client does not read: the bus keeps
  * some of them for it, and then reads nothing more from us. While they do, calls get no answer but
  * an error, and in the end not even that; signals go out until there are too many, those about
- * reports before others. Nobody tells how large an answer is: that is estimated, and large ones are
- * refused while there are too many of them.
+ * reports before others. Nobody tells how large an answer is, nor which of them have been sent:
+ * that is estimated, and no more is answered than fits.
  *
- * - A caller may keep the daemon busy for a quarter of the time, and for a second in between. Calls
- * that change something are left out: their callers have been authorised.
+ * - A caller may keep the daemon busy for a quarter of the time, and for a second in between: a
+ * user, however many connections he has. Calls that change something are left out: their callers
+ * have been authorised.
  *
  * What was not sent is counted. Nothing is decided here about reports: those that were not sent are
  * in the journal.
@@ -31,8 +32,8 @@
 #define STRING_MAX 4096 /* bytes: more than any name that is used here */
 
 #define ANSWERS_MAX       (UINT64_C(16) << 20) /* bytes that wait */
-#define ANSWER_SIZE       1024 /* of most of them, and of a binding or violation in one */
-#define ANSWER_SIZE_WHOLE 4096 /* of a binding with all its properties */
+#define ANSWER_SIZE       1024                 /* of a binding or violation in a list */
+#define ANSWER_SIZE_WHOLE 4096 /* of a binding with all its properties, and of all other answers */
 
 #define CALLER_USEC  INT64_C(1000000)
 #define CALLER_SHARE 4 /* one in so many */
@@ -53,8 +54,8 @@ static bool queue_is_stalled(Bus *bus, uint64_t length) {
         uint64_t now = now_usec(), before = limits->length;
 
         limits->length = length;
-        if (length == 0)
-                limits->unsent_answers = 0;
+        if (length < before)
+                limits->unsent_answers = limits->unsent_answers * length / before;
         if (length <= QUEUE_IS_LONG) {
                 limits->long_since_usec = 0;
                 limits->stall_is_logged = false;
@@ -195,10 +196,14 @@ static bool is_too_long(sd_bus_message *m) {
 /* About how many bytes the answer will have. */
 static uint64_t estimate_answer(const Bus *bus, sd_bus_message *m) {
         const char *member = sd_bus_message_get_member(m) ?: "";
-        uint64_t n_bindings = manager_bindings(bus->manager)->n;
+        uint64_t n_bindings = manager_bindings(bus->manager)->n, n_violations;
 
-        if (streq(member, "GetViolations"))
-                return ANSWER_SIZE * (1 + (uint64_t) manager_count_violations(bus->manager));
+        if (streq(member, "GetViolations")) {
+                n_violations = manager_count_violations(bus->manager);
+                return n_violations < BUS_ANSWER_SIZE_MAX / ANSWER_SIZE
+                               ? ANSWER_SIZE * (1 + n_violations)
+                               : BUS_ANSWER_SIZE_MAX;
+        }
         if (streq(member, "GetManagedObjects"))
                 return ANSWER_SIZE_WHOLE * (1 + n_bindings);
         if (streq(member, "ListBindings") || streq(member, "Introspect"))

@@ -16,7 +16,6 @@
 #include "log.h"
 #include "tlob-bus.h"
 
-#define ANSWER_SIZE_MAX      (8U << 20)
 #define PROPERTIES_MAX       64 /* of a binding: there are fewer keys */
 #define KEY_MAX              64
 #define VIOLATION_FIXED_SIZE 900 /* keys, numbers, and what is aligned */
@@ -316,7 +315,7 @@ static int method_get_violations(sd_bus_message *m, void *userdata, sd_bus_error
                 if (!violation)
                         break;
                 size += violation_size(violation);
-                if (size > ANSWER_SIZE_MAX)
+                if (size > BUS_ANSWER_SIZE_MAX)
                         break;
                 r = bus_append_violation(reply, violation);
                 if (r < 0)

@@ -302,6 +302,41 @@ static void test_an_answer_has_its_limit(void **state) {
         assert_int_equal(id, newest);
 }
 
+static int count_answer(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        unsigned *n = userdata;
+
+        n[sd_bus_message_is_method_error(m, NULL)]++;
+        return 0;
+}
+
+#define N_LARGE_CALLS 300
+
+/* However few messages they are. */
+static void test_large_answers_wait_for_nobody(void **state) {
+        unsigned n[2] = {}; /* answers, errors */
+        Report report = violation;
+        Fixture *f = *state;
+
+        add_binding(f);
+        for (unsigned i = 0; i < 1000; i++) {
+                report_once(&report);
+                if (i % 500 == 0)
+                        fixture_run(f);
+        }
+        fixture_run(f);
+        for (unsigned i = 0; i < N_LARGE_CALLS; i++) {
+                assert_true(sd_bus_call_method_async(f->client, NULL, NULL, TLOB_BUS_PATH,
+                                                     TLOB_BUS_MANAGER_INTERFACE, "GetViolations",
+                                                     count_answer, n, "u", 0) >= 0);
+                while (turn_server(f))
+                        ;
+        }
+        fixture_run(f);
+        assert_int_equal(n[0] + n[1], N_LARGE_CALLS);
+        print_message("%u of %u were answered\n", n[0], N_LARGE_CALLS);
+        assert_in_range(n[0], 2, 100);
+}
+
 /*
  * Whoever asks for all that is known of a binding has its books read once, and gets one reading of
  * them.
@@ -448,6 +483,8 @@ int main(void) {
                 TEST(test_all_properties_are_of_one_reading),
                 cmocka_unit_test_setup_teardown(test_an_answer_has_its_limit, setup_many_violations,
                                                 fixture_teardown),
+                cmocka_unit_test_setup_teardown(test_large_answers_wait_for_nobody,
+                                                setup_many_violations, fixture_teardown),
                 TEST(test_usage),
                 TEST(test_the_limit_of_all),
                 TEST(test_the_last_signals),
