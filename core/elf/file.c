@@ -27,6 +27,7 @@
 #include <sys/stat.h>
 
 #include "base/sentence.h"
+#include "elf/declared-name.h"
 #include "elf/internal.h"
 #include "elf/machine.h"
 #include "elf/missing-symbol.h"
@@ -425,12 +426,18 @@ typedef struct SymbolSite {
         uint64_t addend;
 } SymbolSite;
 
+/* As in the source of C++ or Rust, where there may be more than letters in it. */
+static bool is_declared_name(const char *site) {
+        return strstr(site, "::") || strpbrk(site, "(<");
+}
+
 static int parse_symbol_site(const char *site, SymbolSite *ret, char **ret_error) {
         SymbolSite parsed = { .name = site, .length = strlen(site) };
         const char *plus = strrchr(site, '+');
+        bool is_declared = is_declared_name(site);
         char *end;
 
-        if (plus) {
+        if (plus && (!is_declared || isdigit((unsigned char) plus[1]))) {
                 errno = 0;
                 parsed.length = (size_t) (plus - site);
                 parsed.has_addend = true;
@@ -440,7 +447,7 @@ static int parse_symbol_site(const char *site, SymbolSite *ret, char **ret_error
                                 -EINVAL, ret_error,
                                 "'%s' is not a place in a function: write it as symbol+0x1c", site);
         }
-        if (parsed.length == 0 || site[strcspn(site, " \t@")] != '\0')
+        if (parsed.length == 0 || site[strcspn(site, is_declared ? "\t@" : " \t@")] != '\0')
                 return sentence_error(-EINVAL, ret_error,
                                       "'%s' is neither a symbol nor an offset such as 0x12a0",
                                       site);
@@ -474,6 +481,13 @@ static int find_symbol(ElfFile *elf, const SymbolSite *site, SymbolMatch *ret, c
         load_symbols(elf, tables);
         for (size_t i = 0; i < ELEMENTSOF(tables) && match.n_places == 0; i++)
                 symbol_table_find(&tables[i], site->name, site->length, &match);
+        for (size_t i = 0; i < ELEMENTSOF(tables) && match.n_places == 0; i++) {
+                int r = declared_name_find(&tables[i], elf->path, site->name, site->length, &match,
+                                           ret_error);
+
+                if (r < 0)
+                        return r;
+        }
 
         if (match.n_places == 0)
                 return missing_symbol_error(

@@ -69,11 +69,15 @@ bool elf_file_is_program(ElfFile *elf);
 
 /*
  * Resolves a probe site as written in the configuration: "symbol", "symbol+0x1c" or "0x12a0" (a
- * file offset). A symbol is looked for in .symtab, that of the separate debug file if the file was
- * stripped, then in .dynsym, without its version. Fails with a negative errno and a sentence in
- * *ret_error: -EINVAL   not a site -ESRCH    no such symbol; the sentence lists near names -ERANGE
- * outside the file, the executable segments or the function -ENOTUNIQ several functions of this
- * name at different places -EOPNOTSUPP an indirect function (IFUNC), a USDT probe
+ * file offset). A symbol can also be what it is called in the source (elf/declared-name.h). It is
+ * looked for in .symtab, that of the separate debug file if the file was stripped, then in .dynsym,
+ * without its version. Fails with a negative errno and a sentence in *ret_error:
+ *
+ * - -EINVAL: not a site
+ * - -ESRCH: no such symbol; the sentence lists near names
+ * - -ERANGE: outside the file, the executable segments or the function
+ * - -ENOTUNIQ: several functions of this name at different places
+ * - -EOPNOTSUPP: an indirect function (IFUNC), a USDT probe
  */
 int elf_file_resolve(ElfFile *elf, const char *site, ElfSite *ret, char **ret_error);
 

@@ -437,6 +437,46 @@ static void test_program(void **state) {
         assert_true(elf_file_is_program(fixed));
 }
 
+/* Names as in the source, of a library that has a thousand of them. */
+static void test_declared_names(void **state) {
+        static const struct {
+                const char *name;
+                const char *symbol;
+        } names[] = {
+                { "std::ostream::flush", "_ZNSo5flushEv" },
+                { "std::ostream::flush()", "_ZNSo5flushEv" },
+                { "std::ostream::operator<<(int)", "_ZNSolsEi" },
+                { "std::ostream::operator<<(unsigned int)", "_ZNSolsEj" },
+                { "std::ostream::operator<< ( unsigned   int )", "_ZNSolsEj" },
+                { "std::ostream::write(char const*, long)", "_ZNSo5writeEPKcl" },
+                { "std::ostream::write(char const *,long)", "_ZNSo5writeEPKcl" },
+                { "operator new(unsigned long)", "_Znwm" },
+        };
+        _cleanup_free_ char *path = NULL, *sentence = NULL;
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        ElfSite site = {}, expected = {};
+
+        assert_ok(library_find("libstdc++.so.6", NULL, &path));
+        assert_ok(elf_file_open(path, &elf, NULL));
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                assert_ok(elf_file_resolve(elf, names[i].name, &site, NULL));
+                assert_ok(elf_file_resolve(elf, names[i].symbol, &expected, NULL));
+                assert_int_equal(site.offset, expected.offset);
+                elf_site_done(&expected);
+                elf_site_done(&site);
+        }
+        assert_ok(elf_file_resolve(elf, "std::ostream::flush()+0x1", &site, NULL));
+        elf_site_done(&site);
+
+        assert_int_equal(elf_file_resolve(elf, "std::ostream::operator<<", &site, &sentence),
+                         -ENOTUNIQ);
+        assert_non_null(strstr(sentence, "'std::ostream::operator<<("));
+        assert_int_equal(elf_file_resolve(elf, "std::ostream::no_such()", &site, NULL), -ESRCH);
+        assert_int_equal(elf_file_resolve(elf, "std::ostream::flush\t()", &site, NULL), -EINVAL);
+        assert_int_equal(elf_file_resolve(elf, "::", &site, NULL), -ESRCH);
+        assert_int_equal(elf_file_resolve(elf, "(", &site, NULL), -ESRCH);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_resolve),          cmocka_unit_test(test_resolve_refuses),
@@ -446,6 +486,7 @@ int main(void) {
                 cmocka_unit_test(test_replaced),         cmocka_unit_test(test_libc),
                 cmocka_unit_test(test_program),          cmocka_unit_test(test_extents),
                 cmocka_unit_test(test_no_extent),        cmocka_unit_test(test_go),
+                cmocka_unit_test(test_declared_names),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

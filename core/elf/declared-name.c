@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Every mangled name of the file is decoded and compared: nobody can mangle a name as its compiler
+ * did, who may have had other types in mind than the words say. Only names that have the last word
+ * of the wanted one in them are looked at.
+ */
+
+#include "elf/declared-name.h"
+
+#include <ctype.h>
+
+#include "base/mangled-name.h"
+#include "base/sentence.h"
+
+#define DECLARATION_MAX 1024
+#define CANDIDATES_MAX  4
+
+typedef struct Search {
+        const char *name;
+        size_t length;
+        char word[128]; /* "": none that could be looked for */
+        SymbolMatch match;
+        char *candidates[CANDIDATES_MAX]; /* what tells them apart */
+        size_t n_candidates;
+} Search;
+
+static bool is_word(char c) {
+        return isalnum((unsigned char) c) || c == '_';
+}
+
+/* The word before the arguments: it is in the mangled name as it is, but for what has no name. */
+static void find_word(Search *search) {
+        const char *end = memchr(search->name, '(', search->length), *begin;
+
+        if (memmem(search->name, search->length, "operator", strlen("operator")) ||
+            memchr(search->name, '{', search->length))
+                return;
+        end = end ?: search->name + search->length;
+        begin = end;
+        while (begin > search->name && is_word(begin[-1]))
+                begin--;
+        if (end - begin < (ptrdiff_t) sizeof(search->word))
+                memcpy(search->word, begin, (size_t) (end - begin));
+}
+
+/* Blanks matter between words only. */
+static const char *skip_blanks(const char *p, const char *end, char before) {
+        const char *next = p;
+
+        while (next < end && *next == ' ')
+                next++;
+        return next < end && is_word(before) && is_word(*next) ? p : next;
+}
+
+static bool is_same(const char *a, const char *a_end, const char *b) {
+        const char *b_end = b + strlen(b);
+        char before = '\0';
+
+        for (;;) {
+                a = skip_blanks(a, a_end, before);
+                b = skip_blanks(b, b_end, before);
+                if (a == a_end || b == b_end)
+                        return a == a_end && b == b_end;
+                if (*a != *b)
+                        return false;
+                before = *a++;
+                b++;
+        }
+}
+
+static bool has_name(const Search *search, const char *mangled, char *declaration) {
+        const char *end = search->name + search->length;
+
+        if (!strstr(mangled, search->word))
+                return false;
+        return mangled_name_decode(mangled, false, declaration, DECLARATION_MAX) &&
+               (is_same(search->name, end, declaration) ||
+                (mangled_name_decode(mangled, true, declaration, DECLARATION_MAX) &&
+                 is_same(search->name, end, declaration)));
+}
+
+static int add_candidate(Search *search, const char *mangled) {
+        char declaration[DECLARATION_MAX];
+
+        if (search->n_candidates == CANDIDATES_MAX)
+                return 0;
+        (void) mangled_name_decode(mangled, true, declaration, sizeof(declaration));
+        /* Two constructors are declared once. */
+        for (size_t i = 0; i < search->n_candidates; i++)
+                if (streq(search->candidates[i], declaration)) {
+                        (void) snprintf(declaration, sizeof(declaration), "%.*s",
+                                        (int) strcspn(mangled, "@"), mangled);
+                        break;
+                }
+        search->candidates[search->n_candidates] = strdup(declaration);
+        return search->candidates[search->n_candidates++] ? 0 : -ENOMEM;
+}
+
+static int look_at(const SymbolFunction *function, void *userdata) {
+        char declaration[DECLARATION_MAX];
+        Search *search = userdata;
+        SymbolMatch *match = &search->match;
+
+        if (!has_name(search, function->name, declaration))
+                return 0;
+        for (size_t i = 0; i < match->n_places; i++)
+                if (match->places[i] == function->address)
+                        return 0;
+        if (match->n_places == 0)
+                match->size = function->size;
+        if (match->n_places < SYMBOL_PLACES_MAX)
+                match->places[match->n_places++] = function->address;
+        return add_candidate(search, function->name);
+}
+
+static int several(const Search *search, const char *path, char **ret_error) {
+        _cleanup_free_ char *list = NULL;
+
+        for (size_t i = 0; i < search->n_candidates; i++) {
+                char *longer = NULL;
+
+                if (asprintf(&longer, "%s%s'%s'", list ?: "", list ? ", " : "",
+                             search->candidates[i]) < 0)
+                        return -ENOMEM;
+                free(list);
+                list = longer;
+        }
+        return sentence_error(-ENOTUNIQ, ret_error,
+                              "Several functions in %s are named '%.*s': give one of them, such as "
+                              "%s; 'tlobctl functions' lists all",
+                              path, (int) search->length, search->name, list ?: "");
+}
+
+int declared_name_find(const SymbolTable *table, const char *path, const char *name, size_t length,
+                       SymbolMatch *ret, char **ret_error) {
+        Search search = { .name = name, .length = length };
+        int r;
+
+        find_word(&search);
+        r = symbol_table_visit(table, look_at, &search);
+        if (r >= 0 && search.match.n_places > 1)
+                r = several(&search, path, ret_error);
+        else if (r >= 0)
+                r = search.match.n_places > 0;
+        if (r > 0)
+                *ret = search.match;
+        for (size_t i = 0; i < search.n_candidates; i++)
+                free(search.candidates[i]);
+        return r;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef ELF_DECLARED_NAME_H
+#define ELF_DECLARED_NAME_H
+
+#include "elf/symbol.h"
+
+/* Functions of C++ and Rust by the names that people write. */
+
+/*
+ * Looks for the function that is called that in the source: with its path ("ns::Class::method"), or
+ * also with the types of its arguments, "ns::f(int)"; blanks do not matter. Returns 1, 0 if there
+ * is none, -ENOTUNIQ with a sentence that lists some of them, -ENOMEM. path: the file, for the
+ * sentence.
+ */
+int declared_name_find(const SymbolTable *table, const char *path, const char *name, size_t length,
+                       SymbolMatch *ret, char **ret_error);
+
+#endif
