@@ -88,6 +88,9 @@ systemctl stop nginx
 drop_in redis-server.service '[X-Tlob command]' 'Function=processCommand' 'BudgetSec=100ms' 'CPULimit=infinity' \
         '[X-Tlob sync]' 'Executable=libc.so.6' 'Function=fdatasync' 'BudgetSec=infinity'
 systemctl daemon-reload
+holds "redis: its functions are listed, without rights" \
+        "$(as_nobody tlobctl functions -j redis-server 'process*Command')" \
+        'map(.Function) | index("processCommand") != null'
 check "redis: verify" tlobctl verify --unit=redis-server
 check "redis: it starts" systemctl start redis-server
 check "redis: and is active" until_true sh -c 'tlobctl show -j redis-server.service/command | grep -q "\"active\""'
