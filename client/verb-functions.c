@@ -42,21 +42,29 @@ static bool pattern_matches(const Pattern *pattern, const char *name) {
                                 : strstr(name, pattern->text) != NULL;
 }
 
-/* A path, the name of a library, or a service. */
-static int find_file(Client *client, const char *name, char **ret) {
-        int r;
+/* "libc.so", "libc.so.6" */
+static bool is_library(const char *name) {
+        const char *end = strstr(name, ".so");
 
+        return end && (end[3] == '\0' || end[3] == '.');
+}
+
+/* A path, the name of a library, or a service. Says what is wrong. */
+static int find_file(Client *client, const char *name, char **ret) {
+        int r = 0;
+
+        if (!strchr(name, '/') && !is_library(name))
+                return unit_program_query(&client->connection, name, ret);
         if (strchr(name, '/')) {
                 *ret = strdup(name);
-                return *ret ? 0 : status_of_memory(-ENOMEM);
-        }
-        if (strstr(name, ".so")) {
+                r = *ret ? 0 : -ENOMEM;
+        } else
                 r = library_find(name, NULL, ret);
-                if (r == -ENOENT)
-                        warnx("No library '%s' was found; give its path", name);
-                return r;
-        }
-        return unit_program_query(&client->connection, name, ret);
+        if (r == -ENOENT)
+                warnx("No library '%s' was found; give its path", name);
+        else
+                (void) status_of_memory(r);
+        return r;
 }
 
 static const char *describe_probe(ProbeKind kind) {
