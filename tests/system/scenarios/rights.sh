@@ -200,10 +200,10 @@ start_fresh nap.conf
 check "root may add a binding" tlobctl add-binding added --executable=libsqlite3.so.0 --function=sqlite3_step --budget=1s
 busctl monitor --json=short --match="type='signal',sender='org.tlob1'" >signals 2>signals.log &
 busctl monitor --json=short --match="type='error',sender='org.tlob1'" >errors 2>errors.log &
-busctl monitor --json=short --match="type='method_call',sender='org.tlob1'" >calls 2>calls.log &
+busctl monitor --json=short --match="type='method_call',destination='org.freedesktop.systemd1'" >calls 2>calls.log &
 check "somebody listens to signals" wait_for_line signals.log Monitoring
 check "and to errors" wait_for_line errors.log Monitoring
-check "and to what tlobd asks others" wait_for_line calls.log Monitoring
+check "and to what systemd is asked" wait_for_line calls.log Monitoring
 sqlite3 :memory: 'SELECT 1' >/dev/null
 
 # In an open window, so that its addresses are those of the moment.
