@@ -11,6 +11,7 @@
 #include "base/sentence.h"
 #include "elf/file.h"
 #include "elf/function-exits.h"
+#include "elf/functions.h"
 #include "fuzz.h"
 
 static void look_around(const ElfFile *elf, uint64_t offset) {
@@ -40,6 +41,17 @@ static void resolve(ElfFile *elf, const char *site) {
         }
 }
 
+/* What is listed can be found, if there is one of that name. */
+static void list(ElfFile *elf) {
+        _cleanup_(elf_functions_done) ElfFunctions functions = {};
+
+        fuzz_assert(elf_file_list_functions(elf, &functions) == 0);
+        for (size_t i = 0; i < functions.n && i < 16; i++) {
+                fuzz_assert(text_is_printable(functions.items[i].name));
+                resolve(elf, functions.items[i].name);
+        }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         static const char *const sites[] = { "plain",
                                              "plain+0x4",
@@ -52,7 +64,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                              "in_parts",
                                              "only_unwind",
                                              "pointer_by_table",
-                                             "switch_by_distance" };
+                                             "switch_by_distance",
+                                             "n::f(int)" };
         _cleanup_close_ int fd = memfd_create("fuzz", MFD_CLOEXEC);
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         _cleanup_free_ char *sentence = NULL;
@@ -66,5 +79,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         }
         for (size_t i = 0; i < ELEMENTSOF(sites); i++)
                 resolve(elf, sites[i]);
+        list(elf);
         return 0;
 }
