@@ -68,3 +68,7 @@ bool mangled_name_decode(const char *mangled, bool arguments, char *text, size_t
         text[known ? writer.n : 0] = '\0';
         return known;
 }
+
+bool name_is_of_source(const char *name) {
+        return strstr(name, "::") || strpbrk(name, "(<");
+}

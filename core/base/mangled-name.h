@@ -12,4 +12,7 @@
  */
 bool mangled_name_decode(const char *mangled, bool arguments, char *text, size_t size);
 
+/* Is that a name as in the source of C++ or Rust, and in no file? There may be blanks in it. */
+bool name_is_of_source(const char *name);
+
 #endif

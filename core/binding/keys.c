@@ -16,6 +16,7 @@
 #include <syslog.h>
 
 #include "base/duration.h"
+#include "base/mangled-name.h"
 #include "base/percent.h"
 #include "base/sentence.h"
 #include "base/unit-name.h"
@@ -118,7 +119,7 @@ static int set_executable(Binding *binding, const BindingKey *key, const char *v
 }
 
 static int check_site(const BindingKey *key, const char *value, char **ret_error) {
-        if (strpbrk(value, " \t"))
+        if (strpbrk(value, name_is_of_source(value) ? "\t" : " \t"))
                 return sentence_error(-EINVAL, ret_error,
                                       "%s=%s is not a place in a program: write a symbol, "
                                       "symbol+0x1c, or an offset such as 0x12a0",

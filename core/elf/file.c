@@ -26,6 +26,7 @@
 #include <libelf.h>
 #include <sys/stat.h>
 
+#include "base/mangled-name.h"
 #include "base/sentence.h"
 #include "elf/declared-name.h"
 #include "elf/internal.h"
@@ -426,18 +427,13 @@ typedef struct SymbolSite {
         uint64_t addend;
 } SymbolSite;
 
-/* As in the source of C++ or Rust, where there may be more than letters in it. */
-static bool is_declared_name(const char *site) {
-        return strstr(site, "::") || strpbrk(site, "(<");
-}
-
 static int parse_symbol_site(const char *site, SymbolSite *ret, char **ret_error) {
         SymbolSite parsed = { .name = site, .length = strlen(site) };
         const char *plus = strrchr(site, '+');
-        bool is_declared = is_declared_name(site);
+        bool is_of_source = name_is_of_source(site);
         char *end;
 
-        if (plus && (!is_declared || isdigit((unsigned char) plus[1]))) {
+        if (plus && (!is_of_source || isdigit((unsigned char) plus[1]))) {
                 errno = 0;
                 parsed.length = (size_t) (plus - site);
                 parsed.has_addend = true;
@@ -447,7 +443,7 @@ static int parse_symbol_site(const char *site, SymbolSite *ret, char **ret_error
                                 -EINVAL, ret_error,
                                 "'%s' is not a place in a function: write it as symbol+0x1c", site);
         }
-        if (parsed.length == 0 || site[strcspn(site, is_declared ? "\t@" : " \t@")] != '\0')
+        if (parsed.length == 0 || site[strcspn(site, is_of_source ? "\t@" : " \t@")] != '\0')
                 return sentence_error(-EINVAL, ret_error,
                                       "'%s' is neither a symbol nor an offset such as 0x12a0",
                                       site);

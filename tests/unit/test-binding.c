@@ -130,6 +130,9 @@ static void test_function(void **state) {
         assert_int_equal(binding_get_key(binding, "Function", &value), -ENOENT);
         set(binding, "Stop", "fsync+4");
         assert_false(binding_stop_is_return(binding));
+        set(binding, "Function", "ns::f(int, char const*)");
+        assert_string_equal(binding->start, "ns::f(int, char const*)");
+        assert_int_equal(binding_set_key(binding, "Start", "ns::f(int,\tchar)", NULL), -EINVAL);
         set(binding, "Function", "");
         assert_null(binding->start);
         assert_null(binding->stop);

@@ -83,6 +83,21 @@ get >/dev/null
 holds "nginx: after a restart, too" "$(tlobctl show -j nginx.service/request)" '.[0].Windows >= 3'
 systemctl stop nginx
 
+# A program in C++, by names as in the source, which can have blanks.
+printf '[Service]\nType=oneshot\nExecStart=/usr/bin/apt-get --version\n' >/etc/systemd/system/cpp.service
+drop_in cpp.service '[X-Tlob write]' 'Executable=libstdc++.so.6' \
+        'Function=std::ostream::write(char const*, long)' 'BudgetSec=1s'
+systemctl daemon-reload
+cpp_is_known() {
+        tlobctl show -j cpp.service/write | jq -e '.[0].StartOffset > 0'
+}
+check "C++: a function is found by its name in the source" until_true cpp_is_known
+check "C++: also on the command line" tlobctl add-binding cpp --executable=libstdc++.so.6 \
+        --function='std::ostream::flush()' --budget=1s
+systemctl start cpp.service
+holds "C++: and measured" "$(tlobctl show -j cpp | jq '.[0].Windows')" '. > 0'
+tlobctl remove-binding cpp
+
 # redis, under the load of its own benchmark, in its own sandbox: some 50000 commands a second, for which the probes
 # take about half a CPU.
 drop_in redis-server.service '[X-Tlob command]' 'Function=processCommand' 'BudgetSec=100ms' 'CPULimit=infinity' \
