@@ -196,7 +196,8 @@ static void calls_and_a_window(Daemon *d, bool other_build) {
         assert_true(c->violated > 0);
         assert_int_equal(all.n_violations, c->violations);
         assert_int_equal(all.n_completions, c->violations);
-        assert_true(all.slept_ns >= (uint64_t) (100 * MSEC));
+        /* A machine that is busy can keep a task, whose time runs already, from falling asleep. */
+        assert_true(all.slept_ns >= (uint64_t) (50 * MSEC));
 }
 
 static void test_calls_and_a_window(void **state) {
