@@ -28,6 +28,9 @@ static void write_piece(const char *piece, size_t n, void *opaque) {
         Writer *writer = opaque;
         size_t room = writer->size - 1 - writer->n;
 
+        /* It may be nowhere then. */
+        if (n == 0)
+                return;
         memcpy(writer->text + writer->n, piece, n < room ? n : room);
         writer->n += n < room ? n : room;
         if (n > room)
