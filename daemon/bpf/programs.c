@@ -455,20 +455,34 @@ bool bpf_programs_fit(const KeptFormat *format, const BackendConfig *config) {
                format->ring_buffer_size == config->ring_buffer_size;
 }
 
-int bpf_programs_attach(BpfPrograms *programs, KeptFormat *inherited) {
-        int r = 0;
+/* What the programs of another build had left to them is given to ours. */
+static int replace_hooks(BpfPrograms *programs, KeptFormat *inherited, uint64_t own) {
+        int r;
 
-        if (!inherited || inherited->programs != hash_programs())
-                r = hooks_attach(programs->bpf, programs->pins, &programs->pinned);
-        if (r < 0 || !inherited)
+        r = hooks_attach(programs->bpf, programs->pins, &programs->pinned);
+        if (r < 0)
                 return r;
         if (!programs->pinned)
                 return -ESTALE;
-        if (inherited->programs != hash_programs())
-                r = set_callbacks(programs);
+        r = set_callbacks(programs);
         if (r < 0)
                 return r;
-        inherited->programs = hash_programs();
+        inherited->programs = own;
+        return 0;
+}
+
+int bpf_programs_attach(BpfPrograms *programs, KeptFormat *inherited) {
+        uint64_t own;
+        int r;
+
+        if (!inherited)
+                return hooks_attach(programs->bpf, programs->pins, &programs->pinned);
+        own = hash_programs();
+        if (inherited->programs != own) {
+                r = replace_hooks(programs, inherited, own);
+                if (r < 0)
+                        return r;
+        }
         hooks_remove_others(programs->bpf, programs->pins);
         return 0;
 }
