@@ -104,13 +104,10 @@ static int look_at(const SymbolFunction *function, void *userdata) {
 
         if (!has_name(search, function->name, declaration))
                 return 0;
-        for (size_t i = 0; i < match->n_places; i++)
-                if (match->places[i] == function->address)
-                        return 0;
         if (match->n_places == 0)
                 match->size = function->size;
-        if (match->n_places < SYMBOL_PLACES_MAX)
-                match->places[match->n_places++] = function->address;
+        if (!symbol_match_add_place(match, function->address))
+                return 0;
         return add_candidate(search, function->name);
 }
 

@@ -112,6 +112,15 @@ static bool symbol_has_name(Symbol *symbol, const char *name, size_t length) {
         return symbol->name[length] == '\0';
 }
 
+bool symbol_match_add_place(SymbolMatch *match, uint64_t address) {
+        for (size_t i = 0; i < match->n_places; i++)
+                if (match->places[i] == address)
+                        return false;
+        if (match->n_places < SYMBOL_PLACES_MAX)
+                match->places[match->n_places++] = address;
+        return true;
+}
+
 static void match_add(SymbolMatch *match, const Symbol *symbol) {
         if (match->current && symbol->old_version)
                 return;
@@ -129,11 +138,7 @@ static void match_add(SymbolMatch *match, const Symbol *symbol) {
                 if (symbol->sym.st_size > match->size)
                         match->size = symbol->sym.st_size;
 
-        for (size_t i = 0; i < match->n_places; i++)
-                if (match->places[i] == symbol->sym.st_value)
-                        return;
-        if (match->n_places < SYMBOL_PLACES_MAX)
-                match->places[match->n_places++] = symbol->sym.st_value;
+        (void) symbol_match_add_place(match, symbol->sym.st_value);
 }
 
 void symbol_table_find(const SymbolTable *table, const char *name, size_t length,

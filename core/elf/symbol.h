@@ -33,6 +33,9 @@ typedef struct SymbolMatch {
         bool data;                          /* it is in the table, but not a function */
 } SymbolMatch;
 
+/* Returns false if it is there already; one too many is left out. */
+bool symbol_match_add_place(SymbolMatch *match, uint64_t address);
+
 /*
  * The table of that section type (SHT_SYMTAB, SHT_DYNSYM). An absent or unreadable table is an
  * empty one.
