@@ -184,6 +184,17 @@ typedef struct BackendOps {
         uint64_t *(*kept_unwritten)(Backend *backend);
         BindingLimit *(*kept_limit)(Backend *backend, uint32_t index);
 
+        /*
+         * What was counted before the probes of a binding were set here: noted for the next daemon,
+         * in place of what was noted before, and kept as by keep(). lengths: NULL: there are none.
+         * NULL: it is not kept.
+         */
+        void (*keep_past)(Backend *backend, uint32_t index, const Statistics *past,
+                          const Histogram *lengths);
+
+        /* Adds what the daemon before this one has noted. Has keep_past(), too, or is NULL. */
+        void (*add_past)(Backend *backend, uint32_t index, Statistics *past, Histogram *lengths);
+
         int (*statistics)(Backend *backend, uint32_t index, Statistics *ret);
 
         /*

@@ -130,6 +130,8 @@ static int begin(BpfBackend *b, Entry *place, const Binding *binding, const Bind
         }
         entry_publish(b, place);
         bpf_entry_keep(b, place, binding);
+        if (b->carried && b->kept)
+                carried_give(b->carried, b->kept, place->user.binding);
         return 0;
 }
 
@@ -319,10 +321,10 @@ static int bpf_backend_reset_statistics(Backend *backend, uint32_t index) {
         entry->base = now.counters;
         entry->base.starts -= now.open;
         entry->cost_base_ns = bpf_entry_get_cost(b, entry);
-        bpf_entry_keep_base(b, entry);
         r = histogram_table_reset(&b->histograms, index);
         if (r < 0)
                 return r;
+        bpf_entry_keep_base(b, entry);
         return bpf_entry_clear_maximum(b, index);
 }
 
@@ -425,6 +427,8 @@ const BackendOps backend_bpf_ops = {
         .kept_lost = bpf_backend_kept_lost,
         .kept_unwritten = bpf_backend_kept_unwritten,
         .kept_limit = bpf_backend_kept_limit,
+        .keep_past = bpf_backend_keep_past,
+        .add_past = bpf_backend_add_past,
         .statistics = bpf_backend_statistics,
         .histogram = bpf_backend_histogram,
         .reset_statistics = bpf_backend_reset_statistics,

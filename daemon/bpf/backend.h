@@ -3,6 +3,8 @@
 #define BPF_BACKEND_H
 
 #include "backend/backend.h"
+#include "bpf/books.h"
+#include "bpf/carried.h"
 #include "bpf/detacher.h"
 #include "bpf/histograms.h"
 #include "bpf/kept.h"
@@ -55,6 +57,7 @@ typedef struct BpfBackend {
         bool is_taking_over;         /* bindings of the daemon before this one may still come */
         bool was_complete;           /* that one had probes of its own for all of its bindings */
         Detacher *predecessor;       /* takes those out of the kernel; NULL: they have gone */
+        Carried *carried;            /* of a daemon before this one, until finish(); or NULL */
         UnwindTable unwind;
         UnitTable units;
         HistogramTable histograms;
@@ -138,12 +141,9 @@ int bpf_backend_keep(Backend *backend, int ret_fds[static BACKEND_N_KEPT]);
 uint64_t *bpf_backend_kept_lost(Backend *backend);
 uint64_t *bpf_backend_kept_unwritten(Backend *backend);
 BindingLimit *bpf_backend_kept_limit(Backend *backend, uint32_t index);
-
-/* What the programs have counted on all CPUs, as counters: but for those of the reach. */
-void bpf_counters_sum(const struct tlob_books *per_cpu, size_t n_cpus, Counters *ret);
-
-/* The counters of the daemon's own. */
-void bpf_counters_set_reach(Counters *counters, const SiteReach *reach);
+void bpf_backend_keep_past(Backend *backend, uint32_t index, const Statistics *past,
+                           const Histogram *lengths);
+void bpf_backend_add_past(Backend *backend, uint32_t index, Statistics *past, Histogram *lengths);
 
 /* As in BackendOps. */
 char *bpf_entry_describe_reach(const BpfBackend *b, const Entry *entry);

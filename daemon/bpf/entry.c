@@ -20,7 +20,7 @@ static bool is_by_process(const BpfBackend *b, const Entry *entry) {
 static void begin_reach(BpfBackend *b, Entry *entry) {
         SiteReach reach = site_table_get_reach(&b->start_sites, entry->start_site);
 
-        bpf_counters_set_reach(&entry->base, &reach);
+        books_set_reach(&entry->base, &reach);
         entry->cost_base_ns = bpf_entry_get_cost(b, entry);
         if (!entry->by_process)
                 return;

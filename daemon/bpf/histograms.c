@@ -119,3 +119,19 @@ int histogram_table_reset(HistogramTable *table, uint32_t binding) {
         table->bases[binding] = TAKE_PTR(base);
         return 0;
 }
+
+int histogram_table_set_base(HistogramTable *table, uint32_t binding, const Histogram *base) {
+        Histogram *copy;
+
+        copy = malloc(sizeof(*copy));
+        if (!copy)
+                return -ENOMEM;
+        *copy = *base;
+        histogram_free(table->bases[binding]);
+        table->bases[binding] = copy;
+        return 0;
+}
+
+const Histogram *histogram_table_get_base(const HistogramTable *table, uint32_t binding) {
+        return table->bases[binding];
+}

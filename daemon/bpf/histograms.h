@@ -34,4 +34,8 @@ int histogram_table_read(const HistogramTable *table, uint32_t binding, Histogra
 /* Counts from zero again, while the programs go on. */
 int histogram_table_reset(HistogramTable *table, uint32_t binding);
 
+/* What was counted at the last reset; NULL: there was none. Setting copies: 0 or -ENOMEM. */
+int histogram_table_set_base(HistogramTable *table, uint32_t binding, const Histogram *base);
+const Histogram *histogram_table_get_base(const HistogramTable *table, uint32_t binding);
+
 #endif

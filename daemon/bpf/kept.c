@@ -19,12 +19,13 @@
 #include <sys/stat.h>
 
 /* To be raised with each change of the structs in kept.h. */
-#define VERSION 4
+#define VERSION 5
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 static size_t size_of(const KeptFormat *format) {
-        return sizeof(KeptCommon) + format->bindings_max * sizeof(KeptBinding) +
+        return sizeof(KeptCommon) +
+               format->bindings_max * (sizeof(KeptBinding) + 2 * sizeof(Histogram)) +
                (format->bindings_max + 1) * sizeof(KeptUnit);
 }
 
@@ -36,8 +37,12 @@ static KeptCommon *map(const Kept *kept) {
 }
 
 static void find_parts(Kept *kept) {
+        size_t n = kept->common->format.bindings_max;
+
         kept->bindings = (KeptBinding *) (kept->common + 1);
-        kept->units = (KeptUnit *) (kept->bindings + kept->common->format.bindings_max);
+        kept->units = (KeptUnit *) (kept->bindings + n);
+        kept->past_lengths = (Histogram *) (kept->units + n + 1);
+        kept->base_lengths = kept->past_lengths + n;
 }
 
 int kept_new(const KeptFormat *format, Kept **ret) {

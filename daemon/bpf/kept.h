@@ -6,6 +6,7 @@
 
 #include "backend/backend.h"
 #include "base/cleanup.h"
+#include "base/histogram.h"
 #include "bpf/layout.h"
 #include "report/statistics.h"
 
@@ -36,6 +37,9 @@ typedef struct KeptBinding {
         KeptPlaces places;
         Counters base;      /* what was counted at the last reset */
         BindingLimit limit; /* as the daemon has last noted it */
+        Statistics past;    /* the same */
+        uint32_t has_past_lengths;
+        uint32_t has_base_lengths;
         char name[KEPT_NAME_MAX];
         char unit[KEPT_NAME_MAX]; /* as configured; "": none */
 } KeptBinding;
@@ -46,11 +50,15 @@ typedef struct KeptUnit {
         struct tlob_unit_path spare_of;
 } KeptUnit;
 
-/* What must be the same in both daemons, but for the programs; else nothing can be taken over. */
+/*
+ * What must be the same in both daemons, but for the programs; else nothing can be taken over. With
+ * the same books, what was counted goes on nevertheless: carried.h.
+ */
 typedef struct KeptFormat {
         uint32_t version;
         uint32_t mode;     /* DeadlineMode */
         uint64_t layout;   /* of maps: layout-hash.h */
+        uint64_t books;    /* the same of books */
         uint64_t programs; /* hash over the object file; hooks of others are replaced */
         uint32_t bindings_max;
         uint32_t tasks_max;
@@ -73,8 +81,10 @@ typedef struct Kept {
         int fd;
         size_t size;
         KeptCommon *common;
-        KeptBinding *bindings; /* bindings_max */
-        KeptUnit *units;       /* one more */
+        KeptBinding *bindings;   /* bindings_max */
+        KeptUnit *units;         /* one more */
+        Histogram *past_lengths; /* bindings_max; those of the past */
+        Histogram *base_lengths; /* bindings_max; those of the base */
 } Kept;
 
 /* Empty. format: of at most KEPT_BINDINGS_MAX bindings. Returns 0 or a negative errno. */

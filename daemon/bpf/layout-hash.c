@@ -64,44 +64,53 @@ static void write_map(const Layout *layout, const struct bpf_map *map) {
         write_type(layout, bpf_map__btf_value_type_id(map));
 }
 
-static void write_object(const Layout *layout, const struct bpf_object *object) {
+static void write_all(const Layout *layout, const struct tlob_bpf *bpf) {
         const struct bpf_map *map;
 
-        (void) fprintf(layout->text, "%i\n", TLOB_LAYOUT_VERSION);
-        bpf_object__for_each_map(map, object) if (!bpf_map__is_internal(map))
+        bpf_object__for_each_map(map, bpf->obj) if (!bpf_map__is_internal(map))
                 write_map(layout, map);
         write_section(layout, ".bss");
         write_section(layout, ".data");
 }
 
-/* NULL: no memory. The caller frees it. */
-static char *write_layout(struct tlob_bpf *bpf) {
+/* What bpf/carried.c reads. */
+static void write_books(const Layout *layout, const struct tlob_bpf *bpf) {
+        write_map(layout, bpf->maps.statistics);
+        write_map(layout, bpf->maps.maxima);
+        write_map(layout, bpf->maps.histograms);
+        (void) fprintf(layout->text, "%i %zu\n", TLOB_HISTOGRAMS_GROUP,
+                       sizeof(struct tlob_histogram));
+}
+
+/* 0: no memory. */
+static uint64_t hash(const struct tlob_bpf *bpf,
+                     void (*write)(const Layout *layout, const struct tlob_bpf *bpf)) {
         Layout layout = { .btf = bpf_object__btf(bpf->obj) };
-        char *text = NULL;
+        _cleanup_free_ char *text = NULL;
         size_t size;
 
         layout.text = open_memstream(&text, &size);
         if (!layout.text)
-                return NULL;
+                return 0;
+        (void) fprintf(layout.text, "%i\n", TLOB_LAYOUT_VERSION);
         layout.dump = btf_dump__new(layout.btf, write_text, &layout, NULL);
         if (layout.dump)
-                write_object(&layout, bpf->obj);
+                write(&layout, bpf);
         btf_dump__free(layout.dump);
-        if (fclose(layout.text) < 0 || !layout.dump) {
-                free(text);
-                return NULL;
-        }
-        return text;
+        if (fclose(layout.text) < 0 || !layout.dump)
+                return 0;
+        return kept_hash(text, size);
 }
 
-uint64_t bpf_layout_hash(void) {
-        _cleanup_free_ char *text = NULL;
+LayoutHash bpf_layout_hash(void) {
+        LayoutHash ret = {};
         struct tlob_bpf *bpf;
 
         bpf = tlob_bpf__open();
         if (!bpf)
-                return 0;
-        text = write_layout(bpf);
+                return ret;
+        ret.all = hash(bpf, write_all);
+        ret.books = hash(bpf, write_books);
         tlob_bpf__destroy(bpf);
-        return text ? kept_hash(text, strlen(text)) : 0;
+        return ret;
 }

@@ -5,9 +5,15 @@
 #include <stdint.h>
 
 /*
- * Of the types of all that is in the maps: programs for which it is the same can use each other's.
- * Returns 0 if memory is short.
+ * Of the types of what is in the maps. Programs for which it is the same of all maps can use each
+ * other's; if it is the same of the books, they can read what others have counted.
  */
-uint64_t bpf_layout_hash(void);
+typedef struct LayoutHash {
+        uint64_t all;
+        uint64_t books;
+} LayoutHash;
+
+/* Zeros if memory is short. */
+LayoutHash bpf_layout_hash(void);
 
 #endif

@@ -24,6 +24,7 @@
 #define TLOB_ENDS_SIZE 8
 _Static_assert(TLOB_N_ENDS <= TLOB_ENDS_SIZE, "an end has no place");
 
+/* The first two stay what they are: bpf/carried.c counts those of other builds. */
 enum tlob_record_type {
         TLOB_RECORD_VIOLATION,
         TLOB_RECORD_COMPLETION,
@@ -253,7 +254,7 @@ struct tlob_root {
 
 /* A binding, as the BPF programs see it. Written with its generation last. */
 struct tlob_binding {
-        __u64 generation;                /* unique for the lifetime of the maps; 0: not in use */
+        __u64 generation; /* first; unique for the lifetime of the maps; 0: not in use */
         __u64 budget_ns[TLOB_N_BUDGETS]; /* ~0: none */
         __u64 start_cookie;
         __u64 stop_cookie;

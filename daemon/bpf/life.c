@@ -126,6 +126,7 @@ Backend *bpf_backend_free(Backend *backend) {
         record_reader_done(&b->records);
         task_table_done(&b->tasks);
         bpf_programs_done(&b->programs);
+        carried_free(b->carried);
         kept_free(b->kept);
         pins_free(b->pins);
         free(b);
@@ -303,8 +304,11 @@ static void prepare_successor(BpfBackend *b, const BackendConfig *config) {
         if (!b->programs.pinned)
                 return;
         bpf_programs_get_format(&b->programs, config, &format);
-        if (kept_new(&format, &b->kept) >= 0)
-                b->kept->common->is_complete = true;
+        if (kept_new(&format, &b->kept) < 0)
+                return;
+        b->kept->common->is_complete = true;
+        if (b->carried)
+                b->programs.bpf->bss->n_lost = carried_give_common(b->carried, b->kept);
 }
 
 static int set_up_anew(BpfBackend *b, const BackendConfig *config) {
@@ -375,6 +379,21 @@ static BpfBackend *backend_alloc(const BackendConfig *config) {
         return b;
 }
 
+/* What it has inherited goes with it, but for what was counted. NULL: no memory. */
+static BpfBackend *begin_anew(BpfBackend *b, const BackendConfig *config) {
+        Carried *carried = NULL;
+
+        if (b->kept && b->pins)
+                (void) carried_take(b->kept, b->pins, &carried);
+        bpf_backend_free(&b->backend);
+        b = backend_alloc(config);
+        if (b)
+                b->carried = carried;
+        else
+                carried_free(carried);
+        return b;
+}
+
 int bpf_backend_new(const BackendConfig *config, Backend **ret, char **ret_reason) {
         BpfBackend *b;
         int r;
@@ -386,9 +405,7 @@ int bpf_backend_new(const BackendConfig *config, Backend **ret, char **ret_reaso
         if (config->kept_fds && config->kept_fds[0] >= 0 && config->kept_fds[1] >= 0)
                 r = set_up_inherited(b, config);
         if (r < 0) {
-                /* What it has inherited goes with it. */
-                bpf_backend_free(&b->backend);
-                b = backend_alloc(config);
+                b = begin_anew(b, config);
                 if (!b)
                         return -ENOMEM;
                 r = set_up_anew(b, config);

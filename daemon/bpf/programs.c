@@ -434,8 +434,11 @@ static uint64_t hash_programs(void) {
 
 void bpf_programs_get_format(const BpfPrograms *programs, const BackendConfig *config,
                              KeptFormat *ret) {
+        const LayoutHash hash = bpf_layout_hash();
+
         *ret = (KeptFormat){
-                .layout = bpf_layout_hash(),
+                .layout = hash.all,
+                .books = hash.books,
                 .mode = programs->mode,
                 .allowed_mode = config->deadline_mode,
                 .programs = hash_programs(),
@@ -447,7 +450,7 @@ void bpf_programs_get_format(const BpfPrograms *programs, const BackendConfig *c
 }
 
 bool bpf_programs_fit(const KeptFormat *format, const BackendConfig *config) {
-        return format->layout && format->layout == bpf_layout_hash() &&
+        return format->layout && format->layout == bpf_layout_hash().all &&
                format->mode <= DEADLINE_SWITCH_TICK &&
                format->allowed_mode == config->deadline_mode &&
                format->bindings_max == config->bindings_max &&

@@ -37,52 +37,9 @@ int bpf_entry_clear_books(BpfBackend *b, uint32_t index) {
         return bpf_entry_clear_maximum(b, index);
 }
 
-static void books_add(struct tlob_books *books, const struct tlob_books *more) {
-        const uint64_t *from = (const uint64_t *) more;
-        uint64_t *to = (uint64_t *) books;
-
-        for (size_t i = 0; i < sizeof(*books) / sizeof(*to); i++)
-                to[i] += from[i];
-}
-
-void bpf_counters_sum(const struct tlob_books *per_cpu, size_t n_cpus, Counters *ret) {
-        struct tlob_books sum = {};
-
-        for (size_t cpu = 0; cpu < n_cpus; cpu++)
-                books_add(&sum, &per_cpu[cpu]);
-        *ret = (Counters){
-                .starts = sum.starts,
-                .in_budget = sum.in_budget,
-                .violated = sum.violated,
-                .over_limit = sum.over_limit,
-                .nested = sum.nested,
-                .unmatched = sum.unmatched,
-                .violations = sum.violations,
-                .lost = sum.lost,
-                .suppressed = sum.suppressed,
-        };
-        memcpy(ret->ended, sum.ended, sizeof(ret->ended));
-        memcpy(ret->spent_ns, sum.spent_ns, sizeof(ret->spent_ns));
-}
-
-void bpf_counters_set_reach(Counters *counters, const SiteReach *reach) {
-        counters->outside = reach->n_outside;
-        counters->processes = reach->n_admitted;
-        counters->processes_missed = reach->n_missed;
-        counters->late_ns = reach->late_ns;
-}
-
 uint64_t bpf_entry_get_cost(const BpfBackend *b, const Entry *entry) {
         return site_table_get_cost(&b->start_sites, entry->start_site) +
                site_table_get_cost(&b->stop_sites, entry->stop_site);
-}
-
-static void counters_subtract(Counters *counters, const Counters *base) {
-        const uint64_t *from = (const uint64_t *) base;
-        uint64_t *to = (uint64_t *) counters;
-
-        for (size_t i = 0; i < sizeof(*counters) / sizeof(*to); i++)
-                to[i] -= from[i];
 }
 
 int bpf_entry_read_statistics(BpfBackend *b, const Entry *entry, Statistics *ret) {
@@ -106,9 +63,9 @@ int bpf_entry_read_statistics(BpfBackend *b, const Entry *entry, Statistics *ret
                 .cost_ns = entry->retired ? entry->cost_ns
                                           : bpf_entry_get_cost(b, entry) - entry->cost_base_ns,
         };
-        bpf_counters_sum(books, b->n_cpus, &ret->counters);
-        bpf_counters_set_reach(&ret->counters, &reach);
-        counters_subtract(&ret->counters, &entry->base);
+        books_sum(books, b->n_cpus, &ret->counters);
+        books_set_reach(&ret->counters, &reach);
+        books_subtract(&ret->counters, &entry->base);
         for (size_t cpu = 0; cpu < b->n_cpus; cpu++)
                 if (maxima[cpu] > ret->max_ns)
                         ret->max_ns = maxima[cpu];

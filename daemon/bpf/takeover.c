@@ -8,9 +8,8 @@
  * they are there, and go when all bindings are in place. So at no moment a call is missed, and as
  * long as a hit of the old ones may be underway, none is taken for a second call.
  *
- * Not taken over: how far probes reach and how long processes went without (counted anew), which
- * processes have probes on unwinding (told anew, with their next window), and since when lengths of
- * windows were counted, if that was reset.
+ * Not taken over: how far probes reach and how long processes went without (counted anew), and
+ * which processes have probes on unwinding (told anew, with their next window).
  */
 
 #include <sys/epoll.h>
@@ -46,6 +45,8 @@ void bpf_entry_keep(BpfBackend *b, const Entry *entry, const Binding *binding) {
         kept = &b->kept->bindings[entry->user.binding];
         __atomic_store_n(&kept->generation, 0, __ATOMIC_SEQ_CST);
         kept->limit = (BindingLimit){};
+        kept->past = (Statistics){};
+        kept->has_past_lengths = kept->has_base_lengths = false;
         if (strlen(binding->name) >= sizeof(kept->name) || strlen(unit) >= sizeof(kept->unit))
                 return;
         kept->places = places_of(binding);
@@ -56,8 +57,15 @@ void bpf_entry_keep(BpfBackend *b, const Entry *entry, const Binding *binding) {
 }
 
 void bpf_entry_keep_base(BpfBackend *b, const Entry *entry) {
-        if (b->kept)
-                b->kept->bindings[entry->user.binding].base = entry->base;
+        uint32_t index = entry->user.binding;
+        const Histogram *lengths = histogram_table_get_base(&b->histograms, index);
+
+        if (!b->kept)
+                return;
+        b->kept->bindings[index].base = entry->base;
+        if (lengths)
+                b->kept->base_lengths[index] = *lengths;
+        b->kept->bindings[index].has_base_lengths = lengths != NULL;
 }
 
 void bpf_entry_forget(BpfBackend *b, const Entry *entry) {
@@ -160,6 +168,15 @@ static int watch_predecessor(const BpfBackend *b) {
         return 0;
 }
 
+static int inherit_lengths(BpfBackend *b) {
+        int r = histogram_table_inherit(&b->histograms);
+
+        for (uint32_t i = 0; r >= 0 && i < b->n_entries; i++)
+                if (b->bindings[i].generation && b->kept->bindings[i].has_base_lengths)
+                        r = histogram_table_set_base(&b->histograms, i, &b->kept->base_lengths[i]);
+        return r;
+}
+
 int bpf_backend_inherit(BpfBackend *b) {
         KeptCommon *common = b->kept->common;
         int r;
@@ -187,10 +204,13 @@ int bpf_backend_inherit(BpfBackend *b) {
         }
         site_table_drop_unneeded(&b->start_sites);
         site_table_drop_unneeded(&b->stop_sites);
+        r = inherit_lengths(b);
+        if (r < 0)
+                return r;
         r = detacher_new(&b->predecessor);
         if (r >= 0)
                 r = watch_predecessor(b);
-        return r < 0 ? r : histogram_table_inherit(&b->histograms);
+        return r;
 }
 
 /* The start first: no window may open that cannot end. */
@@ -212,6 +232,7 @@ void bpf_backend_leave_predecessor(BpfBackend *b) {
 int bpf_backend_finish(Backend *backend) {
         BpfBackend *b = BPF(backend);
 
+        b->carried = carried_free(b->carried);
         if (!b->is_taking_over)
                 return 0;
         /* Whoever had probes of the predecessor has ours now. */
@@ -253,4 +274,26 @@ BindingLimit *bpf_backend_kept_limit(Backend *backend, uint32_t index) {
         const BpfBackend *b = BPF(backend);
 
         return b->kept ? &b->kept->bindings[index].limit : NULL;
+}
+
+void bpf_backend_keep_past(Backend *backend, uint32_t index, const Statistics *past,
+                           const Histogram *lengths) {
+        const BpfBackend *b = BPF(backend);
+
+        if (!b->kept)
+                return;
+        b->kept->bindings[index].past = *past;
+        if (lengths)
+                b->kept->past_lengths[index] = *lengths;
+        b->kept->bindings[index].has_past_lengths = lengths != NULL;
+}
+
+void bpf_backend_add_past(Backend *backend, uint32_t index, Statistics *past, Histogram *lengths) {
+        const BpfBackend *b = BPF(backend);
+
+        if (!b->kept)
+                return;
+        statistics_add(past, &b->kept->bindings[index].past);
+        if (b->kept->bindings[index].has_past_lengths)
+                histogram_add(lengths, &b->kept->past_lengths[index]);
 }

@@ -12,6 +12,7 @@
 #include "binding/keys.h"
 #include "binding/sites.h"
 #include "log.h"
+#include "manager/past.h"
 #include "manager/reports.h"
 #include "manager/watch.h"
 
@@ -186,6 +187,7 @@ int manager_attach_binding(Manager *m, Binding *binding, const BindingFile *file
         }
         manager_settle_in(m, binding, &place);
         manager_take_over_limit(m, binding);
+        manager_take_over_past(binding);
         manager_watch_file(m, binding, file);
         warn_of_stop(binding);
         return 0;
@@ -201,9 +203,7 @@ void manager_detach_binding(Manager *m, Binding *binding) {
 
         if (backend->ops->remove(backend, binding->measurement.index, &final, &lengths) >= 0) {
                 manager_count_suppressed(m, binding, &final);
-                statistics_add(&binding->measurement.past, &final);
-                if (binding_keep_lengths(binding, &lengths) < 0)
-                        log_oom();
+                manager_add_past(binding, &final, &lengths);
         }
         /* The last reports are still the binding's. */
         backends_flush(m->backends, backend);

@@ -24,6 +24,7 @@
 #include "manager/guard.h"
 #include "manager/instances.h"
 #include "manager/move.h"
+#include "manager/past.h"
 #include "manager/reload.h"
 #include "manager/reports.h"
 #include "manager/retry.h"
@@ -372,8 +373,7 @@ int manager_reset_statistics(Manager *m, Binding *binding) {
         if (r < 0)
                 return r;
         binding->limit.seen = 0;
-        binding->measurement.past = (Statistics){};
-        binding->measurement.past_lengths = histogram_free(binding->measurement.past_lengths);
+        manager_clear_past(binding);
         binding->limit.n_suppressed = 0;
         manager_note_limit(binding);
         if (!binding->measurement.backend)

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "log.h"
 #include "manager/choice.h"
+#include "manager/past.h"
 #include "manager/reports.h"
 #include "manager/settle.h"
 #include "manager/state.h"
@@ -31,6 +32,7 @@ static void change_place(Manager *m, Binding *binding, const Place *place, uint6
         manager_detach_binding(m, binding);
         manager_settle_in(m, binding, place);
         manager_note_limit(binding);
+        manager_note_past(binding);
         manager_flush_binding(m, binding);
         m->move = (Move){};
         manager_complete_bindings(m);

@@ -23,8 +23,9 @@
 
 /* What a daemon answers when it is asked. */
 typedef struct Answer {
-        Statistics statistics;
-        size_t n_violations; /* reports of this daemon */
+        Statistics statistics; /* with its past */
+        uint64_t n_lengths;    /* windows of which they are known */
+        size_t n_violations;   /* reports of this daemon */
         size_t n_completions;
         uint64_t slept_ns; /* the most by any window that has completed */
 } Answer;
@@ -39,8 +40,15 @@ typedef struct Daemon {
 static void answer(Engine *engine, uint32_t index, int out) {
         Answer answer = {};
 
+        const Backend *backend = engine->backend;
+        Histogram lengths = {};
+
         engine_collect(engine);
         answer.statistics = engine_statistics(engine, index);
+        assert_ok(backend->ops->histogram(engine->backend, index, &lengths));
+        backend->ops->add_past(engine->backend, index, &answer.statistics, &lengths);
+        for (size_t i = 0; i < TLOB_BUCKETS; i++)
+                answer.n_lengths += lengths.counts[i];
         answer.n_violations = engine_count(engine, REPORT_VIOLATION, index);
         answer.n_completions = engine_count(engine, REPORT_COMPLETION, index);
         for (size_t i = 0; i < answer.n_completions; i++) {
@@ -51,6 +59,10 @@ static void answer(Engine *engine, uint32_t index, int out) {
         }
         assert_int_equal(write(out, &answer, sizeof(answer)), sizeof(answer));
 }
+
+/* What a daemon is told: each is answered. */
+#define ASK   '?'
+#define RESET '0'
 
 static void be_daemon(int *kept_fds, const char *const *keys, int in, int out) {
         int numbers[BACKEND_N_KEPT];
@@ -66,8 +78,11 @@ static void be_daemon(int *kept_fds, const char *const *keys, int in, int out) {
         assert_true(engine->backend->ops->finish(engine->backend) >= 0);
         assert_int_equal(engine->backend->ops->keep(engine->backend, numbers), 0);
         assert_int_equal(write(out, numbers, sizeof(numbers)), sizeof(numbers));
-        while (read(in, &c, 1) == 1)
+        while (read(in, &c, 1) == 1) {
+                if (c == RESET)
+                        assert_ok(engine->backend->ops->reset_statistics(engine->backend, index));
                 answer(engine, index, out);
+        }
 }
 
 static void take_descriptors(Daemon *d, const int numbers[static BACKEND_N_KEPT]) {
@@ -119,12 +134,16 @@ static void daemon_kill(Daemon *d) {
         (void) close(d->answers);
 }
 
-static Answer daemon_ask(const Daemon *d) {
+static Answer daemon_tell(const Daemon *d, char what) {
         Answer answer;
 
-        assert_int_equal(write(d->ask, "?", 1), 1);
+        assert_int_equal(write(d->ask, &what, 1), 1);
         assert_int_equal(read(d->answers, &answer, sizeof(answer)), sizeof(answer));
         return answer;
+}
+
+static Answer daemon_ask(const Daemon *d) {
+        return daemon_tell(d, ASK);
 }
 
 static int set_up(void **state) {
@@ -149,13 +168,27 @@ static int tear_down(void **state) {
         return 0;
 }
 
+static KeptCommon *map_common(const Daemon *d) {
+        KeptCommon *common =
+                mmap(NULL, sizeof(*common), PROT_READ | PROT_WRITE, MAP_SHARED, d->fds[1], 0);
+
+        assert_ptr_not_equal(common, MAP_FAILED);
+        return common;
+}
+
 /* The next one finds that the programs were of another build. */
 static void daemon_be_other_build(const Daemon *d) {
-        KeptCommon *common;
+        KeptCommon *common = map_common(d);
 
-        common = mmap(NULL, sizeof(*common), PROT_READ | PROT_WRITE, MAP_SHARED, d->fds[1], 0);
-        assert_ptr_not_equal(common, MAP_FAILED);
         common->format.programs ^= 1;
+        (void) munmap(common, sizeof(*common));
+}
+
+/* It finds that their maps were, too: its own cannot go on with them. */
+static void daemon_be_other_layout(const Daemon *d) {
+        KeptCommon *common = map_common(d);
+
+        common->format.layout ^= 1;
         (void) munmap(common, sizeof(*common));
 }
 
@@ -317,6 +350,65 @@ static void test_another_binding(void **state) {
         victim_finish(&victim);
 }
 
+/* Windows that are open then are all that is lost, and that is in the books. */
+static void test_other_layout(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Daemon *d = *state;
+        const Counters *c;
+        Answer all;
+
+        daemon_start(d, FUNCTION("a", "20ms"));
+        victim_start(&victim, "repeat:10 ( a( ) ) say:ready repeat:300 ( a( ) ) a( say:in ) "
+                              "say:out repeat:200 ( a( ) ) a( sleep:50000000 ) say:done");
+        victim_expect(&victim, "ready");
+        (void) daemon_tell(d, RESET);
+        step(&victim, "in");
+        daemon_kill(d);
+        daemon_be_other_layout(d);
+        daemon_start(d, FUNCTION("a", "20ms"));
+        step(&victim, "out");
+        all = daemon_tell(d, ASK);
+        c = &all.statistics.counters;
+        assert_int_equal(c->starts, 301);
+        assert_int_equal(c->in_budget + c->violated, 300);
+        assert_int_equal(c->ended[TLOB_END_REMOVED], 1);
+        assert_int_equal(all.n_lengths, 300);
+        /* What was counted by three of them. */
+        daemon_kill(d);
+        daemon_be_other_layout(d);
+        daemon_start(d, FUNCTION("a", "20ms"));
+        step(&victim, "done");
+        all = daemon_ask(d);
+        victim_continue(&victim);
+        victim_finish(&victim);
+        assert_int_equal(c->starts, 502);
+        assert_int_equal(c->in_budget + c->violated, 501);
+        assert_true(all.statistics.max_ns >= (uint64_t) (50 * MSEC));
+        assert_int_equal(all.n_lengths, 501);
+        assert_true(all.n_violations > 0);
+}
+
+/* A reset holds for all that come after. */
+static void test_reset(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Daemon *d = *state;
+        Answer all;
+
+        daemon_start(d, FUNCTION("a", "1min"));
+        victim_start(&victim, "repeat:10 ( a( ) ) say:ready repeat:5 ( a( ) ) say:done");
+        victim_expect(&victim, "ready");
+        all = daemon_tell(d, RESET);
+        assert_int_equal(all.statistics.counters.starts, 0);
+        daemon_kill(d);
+        daemon_start(d, FUNCTION("a", "1min"));
+        step(&victim, "done");
+        all = daemon_ask(d);
+        victim_continue(&victim);
+        victim_finish(&victim);
+        assert_int_equal(all.statistics.counters.starts, 5);
+        assert_int_equal(all.n_lengths, 5);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void) {
@@ -328,6 +420,8 @@ int main(void) {
         /* No matter of the kernel: not where it takes long to load the programs twice more. */
         const struct CMUnitTest others[] = {
                 TEST(test_another_binding),
+                TEST(test_other_layout),
+                TEST(test_reset),
         };
         int r;
 

@@ -27,7 +27,7 @@ static void test_nothing_is_forgotten(void **state) {
 
         for (size_t i = 0; i < N_BOOKS; i++)
                 words[i] = i + 1;
-        bpf_counters_sum(&books, 1, &counters);
+        books_sum(&books, 1, &counters);
 
         for (size_t i = 0; i < N_BOOKS; i++) {
                 bool is_padding = &words[i] >= (uint64_t *) &books.ended[TLOB_N_ENDS] &&
@@ -37,7 +37,7 @@ static void test_nothing_is_forgotten(void **state) {
         }
         /* Nor is there a counter that nobody fills in. */
         assert_int_equal(count_of(&counters, 0), N_REACH);
-        bpf_counters_set_reach(
+        books_set_reach(
                 &counters,
                 &(SiteReach){ .n_outside = 91, .n_admitted = 92, .n_missed = 93, .late_ns = 94 });
         assert_int_equal(count_of(&counters, 0), 0);
@@ -53,7 +53,7 @@ static void test_each_in_its_place(void **state) {
 
         books.ended[TLOB_END_EXEC] = 3;
         books.spent_ns[TLOB_SLEEPING] = 1000;
-        bpf_counters_sum(&books, 1, &counters);
+        books_sum(&books, 1, &counters);
         assert_int_equal(counters.starts, 9);
         assert_int_equal(counters.in_budget, 4);
         assert_int_equal(counters.violated, 2);
@@ -70,7 +70,7 @@ static void test_all_cpus(void **state) {
         };
         Counters counters;
 
-        bpf_counters_sum(per_cpu, ELEMENTSOF(per_cpu), &counters);
+        books_sum(per_cpu, ELEMENTSOF(per_cpu), &counters);
         assert_int_equal(counters.starts, 7);
         assert_int_equal(counters.suppressed, 30);
 }

@@ -147,9 +147,10 @@ again() {
 check "what replaces it is measured, too" until_true again
 equal "it is another file" "$(stat -c %i /tmp/victim)" "$inode"
 
+windows=$(shown replaced Windows)
 check "tlobd can be restarted" systemctl restart tlobd
 equal "and has its binding" "$(shown replaced State): $(shown replaced Executable)" "active: /tmp/victim"
-windows=$(shown replaced Windows)
+equal "with what was counted in both files" "$(shown replaced Windows)" "$windows"
 /tmp/victim 'a(' ')'
 equal "and measures" "$(shown replaced Windows)" $((windows + 1))
 

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "bpf/books.h"
+
+#include <string.h>
+
+static void add(struct tlob_books *books, const struct tlob_books *more) {
+        const uint64_t *from = (const uint64_t *) more;
+        uint64_t *to = (uint64_t *) books;
+
+        for (size_t i = 0; i < sizeof(*books) / sizeof(*to); i++)
+                to[i] += from[i];
+}
+
+void books_sum(const struct tlob_books *per_cpu, size_t n_cpus, Counters *ret) {
+        struct tlob_books sum = {};
+
+        for (size_t cpu = 0; cpu < n_cpus; cpu++)
+                add(&sum, &per_cpu[cpu]);
+        *ret = (Counters){
+                .starts = sum.starts,
+                .in_budget = sum.in_budget,
+                .violated = sum.violated,
+                .over_limit = sum.over_limit,
+                .nested = sum.nested,
+                .unmatched = sum.unmatched,
+                .violations = sum.violations,
+                .lost = sum.lost,
+                .suppressed = sum.suppressed,
+        };
+        memcpy(ret->ended, sum.ended, sizeof(ret->ended));
+        memcpy(ret->spent_ns, sum.spent_ns, sizeof(ret->spent_ns));
+}
+
+void books_set_reach(Counters *counters, const SiteReach *reach) {
+        counters->outside = reach->n_outside;
+        counters->processes = reach->n_admitted;
+        counters->processes_missed = reach->n_missed;
+        counters->late_ns = reach->late_ns;
+}
+
+void books_subtract(Counters *counters, const Counters *base) {
+        const uint64_t *from = (const uint64_t *) base;
+        uint64_t *to = (uint64_t *) counters;
+
+        for (size_t i = 0; i < sizeof(*counters) / sizeof(*to); i++)
+                to[i] -= from[i];
+}

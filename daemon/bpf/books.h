@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BPF_BOOKS_H
+#define BPF_BOOKS_H
+
+#include "bpf/layout.h"
+#include "bpf/site.h"
+#include "report/statistics.h"
+
+/* From what the programs and the sites have counted to the counters of a binding. */
+
+/* Of the programs, on all CPUs: all counters but those of the reach. */
+void books_sum(const struct tlob_books *per_cpu, size_t n_cpus, Counters *ret);
+
+/* The counters of the reach. */
+void books_set_reach(Counters *counters, const SiteReach *reach);
+
+void books_subtract(Counters *counters, const Counters *base);
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Of another build's maps only those are looked at whose types are ours, and of the others what no
+ * build changes: a binding begins with its generation, a record with its type.
+ */
+
+#include "bpf/carried.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "bpf/books.h"
+#include "bpf/histograms.h"
+#include "bpf/layout-hash.h"
+#include "bpf/memory.h"
+
+typedef struct CarriedBinding {
+        KeptBinding kept;
+        Histogram lengths;
+} CarriedBinding;
+
+struct Carried {
+        CarriedBinding *bindings;
+        size_t n;
+        uint64_t lost; /* reports; told */
+        uint64_t n_waiting;
+        uint64_t unwritten;
+};
+
+/* The predecessor's maps. */
+typedef struct Maps {
+        int bindings;
+        int statistics;
+        int maxima;
+        int outer_histograms;
+        int records;
+        size_t n_cpus;
+        HistogramTable histograms;
+} Maps;
+
+static void maps_done(Maps *maps) {
+        histogram_table_done(&maps->histograms);
+        safe_close(maps->bindings);
+        safe_close(maps->statistics);
+        safe_close(maps->maxima);
+        safe_close(maps->outer_histograms);
+        safe_close(maps->records);
+}
+
+static int maps_open(Maps *maps, const Pins *pins, size_t n_bindings) {
+        const struct {
+                int *fd;
+                const char *name;
+        } all[] = {
+                { &maps->bindings, "map_bindings" }, { &maps->statistics, "map_statistics" },
+                { &maps->maxima, "map_maxima" },     { &maps->outer_histograms, "map_histograms" },
+                { &maps->records, "map_records" },
+        };
+        int n_cpus = libbpf_num_possible_cpus(), r;
+
+        if (n_cpus < 0)
+                return n_cpus;
+        maps->n_cpus = (size_t) n_cpus;
+        for (size_t i = 0; i < ELEMENTSOF(all); i++) {
+                *all[i].fd = bpf_obj_get(pins_path(pins, all[i].name).text);
+                if (*all[i].fd < 0)
+                        return -errno;
+        }
+        r = histogram_table_init(&maps->histograms, n_bindings, maps->n_cpus,
+                                 maps->outer_histograms);
+        return r < 0 ? r : histogram_table_inherit(&maps->histograms);
+}
+
+/* Hits of probes find no generation any more. */
+static int withdraw_all(int fd) {
+        struct bpf_map_info info = {};
+        uint32_t length = sizeof(info);
+        void *memory;
+        int r;
+
+        r = bpf_obj_get_info_by_fd(fd, &info, &length);
+        if (r < 0)
+                return r;
+        r = bpf_memory_map(fd, info.max_entries, info.value_size, &memory);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < info.max_entries; i++)
+                __atomic_store_n((uint64_t *) ((char *) memory + i * info.value_size), 0,
+                                 __ATOMIC_SEQ_CST);
+        bpf_memory_unmap(memory, info.max_entries, info.value_size);
+        return 0;
+}
+
+static int read_counters(const Maps *maps, uint32_t index, Statistics *ret) {
+        _cleanup_free_ struct tlob_books *books = NULL;
+        _cleanup_free_ uint64_t *maxima = NULL;
+
+        books = calloc(maps->n_cpus, sizeof(*books));
+        maxima = calloc(maps->n_cpus, sizeof(*maxima));
+        if (!books || !maxima)
+                return -ENOMEM;
+        if (bpf_map_lookup_elem(maps->statistics, &index, books) < 0 ||
+            bpf_map_lookup_elem(maps->maxima, &index, maxima) < 0)
+                return -errno;
+        *ret = (Statistics){};
+        books_sum(books, maps->n_cpus, &ret->counters);
+        for (size_t cpu = 0; cpu < maps->n_cpus; cpu++)
+                if (maxima[cpu] > ret->max_ns)
+                        ret->max_ns = maxima[cpu];
+        return 0;
+}
+
+/* Since the last reset. How far probes reached is not known without that daemon. */
+static void subtract_base(Counters *counters, Counters base) {
+        books_set_reach(&base, &(SiteReach){});
+        books_subtract(counters, &base);
+}
+
+/* Windows that were open had begun, and count as ended. */
+static void end_windows(Counters *counters) {
+        uint64_t ended = counters->in_budget + counters->violated + counters->over_limit;
+
+        for (size_t i = 0; i < TLOB_N_ENDS; i++)
+                ended += counters->ended[i];
+        if (counters->starts > ended)
+                counters->ended[TLOB_END_REMOVED] += counters->starts - ended;
+}
+
+/* What was held back, and that nobody has been asked for: the successor counts from zero. */
+static void see_all(BindingLimit *limit, uint64_t suppressed) {
+        uint64_t n = suppressed > limit->seen ? suppressed - limit->seen : 0;
+
+        limit->n_suppressed += n;
+        limit->suppressed += n;
+        limit->unannounced += n;
+        limit->seen = 0;
+}
+
+static int read_lengths(Maps *maps, const Kept *kept, uint32_t index, Histogram *ret) {
+        const KeptBinding *before = &kept->bindings[index];
+        int r = 0;
+
+        if (before->has_base_lengths)
+                r = histogram_table_set_base(&maps->histograms, index, &kept->base_lengths[index]);
+        if (r >= 0)
+                r = histogram_table_read(&maps->histograms, index, ret);
+        if (r >= 0 && before->has_past_lengths)
+                histogram_add(ret, &kept->past_lengths[index]);
+        return r;
+}
+
+static int read_binding(Maps *maps, const Kept *kept, uint32_t index, CarriedBinding *ret) {
+        const KeptBinding *before = &kept->bindings[index];
+        Statistics statistics;
+        int r;
+
+        r = read_counters(maps, index, &statistics);
+        if (r >= 0)
+                r = read_lengths(maps, kept, index, &ret->lengths);
+        if (r < 0)
+                return r;
+        subtract_base(&statistics.counters, before->base);
+        end_windows(&statistics.counters);
+        ret->kept = *before;
+        statistics_add(&ret->kept.past, &statistics);
+        see_all(&ret->kept.limit, statistics.counters.suppressed);
+        return 0;
+}
+
+static int count_report(void *userdata, void *data, size_t size) {
+        const uint32_t *type = data;
+        uint64_t *n = userdata;
+
+        if (size >= sizeof(*type) &&
+            (*type == TLOB_RECORD_VIOLATION || *type == TLOB_RECORD_COMPLETION))
+                (*n)++;
+        return 0;
+}
+
+static int count_waiting(int fd, uint64_t *ret) {
+        struct ring_buffer *ring;
+        int r;
+
+        *ret = 0;
+        ring = ring_buffer__new(fd, count_report, ret, NULL);
+        if (!ring)
+                return -errno;
+        r = ring_buffer__consume(ring);
+        ring_buffer__free(ring);
+        return r < 0 ? r : 0;
+}
+
+static int read_all(Carried *carried, Maps *maps, const Kept *kept) {
+        size_t n = kept->common->format.bindings_max;
+        int r;
+
+        r = withdraw_all(maps->bindings);
+        if (r < 0)
+                return r;
+        carried->lost = kept->common->lost;
+        carried->unwritten = kept->common->unwritten;
+        carried->bindings = calloc(n, sizeof(*carried->bindings));
+        if (!carried->bindings)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < n; i++) {
+                if (!kept->bindings[i].generation)
+                        continue;
+                r = read_binding(maps, kept, i, &carried->bindings[carried->n]);
+                if (r < 0)
+                        return r;
+                carried->n++;
+        }
+        return count_waiting(maps->records, &carried->n_waiting);
+}
+
+int carried_take(const Kept *kept, const Pins *pins, Carried **ret) {
+        _cleanup_(maps_done) Maps maps = { -EBADF, -EBADF, -EBADF, -EBADF, -EBADF, 0, {} };
+        _cleanup_(carried_freep) Carried *carried = NULL;
+        uint64_t books = bpf_layout_hash().books;
+        int r;
+
+        if (!books || kept->common->format.books != books)
+                return -ESTALE;
+        r = maps_open(&maps, pins, kept->common->format.bindings_max);
+        if (r < 0)
+                return r;
+        carried = calloc(1, sizeof(*carried));
+        if (!carried)
+                return -ENOMEM;
+        r = read_all(carried, &maps, kept);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(carried);
+        return 0;
+}
+
+Carried *carried_free(Carried *carried) {
+        if (carried)
+                free(carried->bindings);
+        free(carried);
+        return NULL;
+}
+
+void carried_give(const Carried *carried, Kept *kept, uint32_t index) {
+        KeptBinding *binding = &kept->bindings[index];
+
+        for (size_t i = 0; i < carried->n; i++) {
+                const CarriedBinding *from = &carried->bindings[i];
+
+                if (!streq(from->kept.name, binding->name) ||
+                    !streq(from->kept.unit, binding->unit) ||
+                    memcmp(&from->kept.places, &binding->places, sizeof(binding->places)) != 0)
+                        continue;
+                binding->limit = from->kept.limit;
+                binding->past = from->kept.past;
+                kept->past_lengths[index] = from->lengths;
+                binding->has_past_lengths = true;
+                return;
+        }
+}
+
+uint64_t carried_give_common(const Carried *carried, Kept *kept) {
+        kept->common->lost = carried->lost;
+        kept->common->unwritten = carried->unwritten;
+        return carried->lost + carried->n_waiting;
+}
