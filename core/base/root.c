@@ -21,6 +21,22 @@ void root_done(Root *root) {
         root->path = NULL;
 }
 
+int root_copy(const Root *root, Root *ret) {
+        _cleanup_(root_done) Root copy = ROOT_OWN;
+
+        if (root->fd >= 0)
+                copy.fd = fcntl(root->fd, F_DUPFD_CLOEXEC, 3);
+        if (root->fd >= 0 && copy.fd < 0)
+                return -errno;
+        if (root->path)
+                copy.path = strdup(root->path);
+        if (root->path && !copy.path)
+                return -ENOMEM;
+        *ret = copy;
+        copy = ROOT_OWN;
+        return 0;
+}
+
 /* In a tree that is mounted elsewhere, it is the path there. */
 int root_path_of_fd(int fd, char **ret) {
         char link[sizeof("/proc/self/fd/") + 3 * sizeof(int)], path[PATH_MAX];

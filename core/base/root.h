@@ -18,6 +18,9 @@ typedef struct Root {
 
 void root_done(Root *root);
 
+/* Another handle of the same tree. 0 or a negative errno. */
+int root_copy(const Root *root, Root *ret);
+
 /*
  * The root of a process. Returns 1 if it is the root that this process has, else 0, or a negative
  * errno.

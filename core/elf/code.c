@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "elf/read.h"
+#include "elf/section.h"
 
 #define SECTION_SIZE_MAX (UINT64_C(256) << 20)
 #define CHUNK            65536
@@ -112,20 +113,10 @@ int elf_file_read_code(const ElfFile *elf, uint64_t address, uint64_t size, uint
 bool elf_file_is_go(const ElfFile *elf) {
         static const char *const sections[] = { ".gopclntab", ".go.buildinfo", ".note.go.buildid",
                                                 ".go_export" };
-        Elf_Scn *scn = NULL;
         GElf_Shdr header;
-        size_t names;
 
-        if (elf_getshdrstrndx(elf->elf, &names) < 0)
-                return false;
-        while ((scn = elf_nextscn(elf->elf, scn))) {
-                const char *name = NULL;
-
-                if (gelf_getshdr(scn, &header))
-                        name = elf_strptr(elf->elf, names, header.sh_name);
-                for (size_t i = 0; name && i < ELEMENTSOF(sections); i++)
-                        if (streq(name, sections[i]))
-                                return true;
-        }
+        for (size_t i = 0; i < ELEMENTSOF(sections); i++)
+                if (section_find_named(elf->elf, sections[i], &header))
+                        return true;
         return false;
 }

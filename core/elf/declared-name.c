@@ -102,7 +102,7 @@ static int look_at(const SymbolFunction *function, void *userdata) {
         Search *search = userdata;
         SymbolMatch *match = &search->match;
 
-        if (!has_name(search, function->name, declaration))
+        if (function->is_old || !has_name(search, function->name, declaration))
                 return 0;
         if (match->n_places == 0)
                 match->size = function->size;

@@ -48,30 +48,24 @@ const char *elf_file_path(const ElfFile *elf);
 const char *elf_file_build_id(const ElfFile *elf);
 
 /*
- * Where separate debug files are looked for, by build-id: in directory/.build-id; /usr/lib/debug at
- * first. directory must outlive elf. One is opened when a site is resolved in a file without
- * .symtab.
+ * Where separate debug files are looked for; /usr/lib/debug at first. directory must outlive elf.
+ * See elf/debug-file.h.
  */
 void elf_file_set_debug_directory(ElfFile *elf, const char *directory);
-
-/*
- * Where the loader looks for this program's libraries first: its RUNPATH, or RPATH, as it is in the
- * file. Returns 1, 0 (it has none), -ENOMEM.
- */
-int elf_file_run_path(ElfFile *elf, char **ret);
 
 /*
  * True if it is a program that nothing else can be loaded into, or be loaded into another: one by
  * its type, or by a flag that linkers set since 2015. False for libraries, also for those that can
  * be run.
  */
-bool elf_file_is_program(ElfFile *elf);
+bool elf_file_is_program(const ElfFile *elf);
 
 /*
- * Resolves a probe site as written in the configuration: "symbol", "symbol+0x1c" or "0x12a0" (a
- * file offset). A symbol can also be what it is called in the source (elf/declared-name.h). It is
- * looked for in .symtab, that of the separate debug file if the file was stripped, then in .dynsym,
- * without its version. Fails with a negative errno and a sentence in *ret_error:
+ * Resolves a probe site as written in the configuration: "symbol", "symbol@VERSION",
+ * "symbol+0x1c" or "0x12a0" (a file offset). A symbol can also be what it is called in the source
+ * (elf/declared-name.h). It is looked for in .symtab, that of the separate debug file or in
+ * .gnu_debugdata if the file was stripped, then in .dynsym. Fails with a negative errno and a
+ * sentence in *ret_error:
  *
  * - -EINVAL: not a site
  * - -ESRCH: no such symbol; the sentence lists near names

@@ -32,18 +32,36 @@ static int make_room(ElfFunctions *functions) {
         return 0;
 }
 
+/* As it is to be written: with its version, if it takes one. NULL for want of memory. */
+static char *make_name(const SymbolFunction *symbol) {
+        char *name = NULL;
+
+        if (!symbol->is_old)
+                return strndup(symbol->name, strcspn(symbol->name, "@"));
+        if (!symbol->version)
+                return strdup(symbol->name);
+        return asprintf(&name, "%s@%s", symbol->name, symbol->version) < 0 ? NULL : name;
+}
+
+static bool can_be_shown(const SymbolFunction *symbol) {
+        return strnlen(symbol->name, FUNCTION_NAME_MAX) < FUNCTION_NAME_MAX &&
+               text_is_printable(symbol->name) &&
+               (!symbol->version ||
+                (strnlen(symbol->version, FUNCTION_NAME_MAX) < FUNCTION_NAME_MAX &&
+                 text_is_printable(symbol->version)));
+}
+
 static int add(const SymbolFunction *symbol, void *userdata) {
         const Listing *listing = userdata;
         ElfFunctions *functions = listing->functions;
-        size_t length = strnlen(symbol->name, FUNCTION_NAME_MAX);
         _cleanup_free_ char *name = NULL;
         GElf_Phdr phdr;
         int r;
 
-        if (length == FUNCTION_NAME_MAX || !text_is_printable(symbol->name) ||
+        if (!can_be_shown(symbol) ||
             !elf_file_find_code(listing->elf, symbol->address, false, &phdr))
                 return 0;
-        name = strndup(symbol->name, strcspn(symbol->name, "@"));
+        name = make_name(symbol);
         r = name ? make_room(functions) : -ENOMEM;
         if (r < 0)
                 return r;
@@ -90,7 +108,9 @@ int elf_file_list_functions(ElfFile *elf, ElfFunctions *ret) {
 
         elf_file_load_symbols(elf, tables);
         functions.is_stripped = tables[0].n == 0;
-        r = symbol_table_visit(&tables[functions.is_stripped], add, &listing);
+        r = symbol_table_visit(&tables[0], add, &listing);
+        if (r >= 0 && (functions.is_stripped || tables[0].is_partial))
+                r = symbol_table_visit(&tables[1], add, &listing);
         if (r < 0) {
                 elf_functions_done(&functions);
                 return r;

@@ -11,7 +11,7 @@
 /* What elf_file_resolve() can find by a name. */
 
 typedef struct ElfFunction {
-        char *name;      /* without its version */
+        char *name;      /* with its version, if that is not the default one */
         uint64_t offset; /* in the file: where its probe goes */
         uint64_t size;   /* 0: not known */
         bool ambiguous;  /* several have this name: it takes the offset to name one of them */

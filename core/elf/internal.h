@@ -4,6 +4,8 @@
 
 #include <gelf.h>
 
+#include "base/root.h"
+#include "elf/debug-file.h"
 #include "elf/file.h"
 #include "elf/function-code.h"
 #include "elf/symbol.h"
@@ -19,15 +21,18 @@ struct ElfFile {
         uint64_t size;
         int fd;
         Elf *elf;
+        Root root;                   /* the tree that it is in */
+        char *inner_path;            /* its path there */
         const char *debug_directory; /* not owned */
-        struct ElfFile *debug;       /* the separate debug file, if it is needed and there */
+        DebugFiles debug;
 };
 
 /*
- * All functions of the file, and those that it exports. The former are in the separate debug file
- * if it was stripped, which is opened if it is there.
+ * All functions of the file, and those that it exports. The former are in a separate debug file or
+ * in .gnu_debugdata if it was stripped. The first one opens these, if they are there.
  */
 void elf_file_load_symbols(ElfFile *elf, SymbolTable tables[static 2]);
+void elf_file_get_symbols(const ElfFile *elf, SymbolTable tables[static 2]);
 
 /* Finds the code segment of an address, or of an offset in the file when by_offset. */
 bool elf_file_find_code(const ElfFile *elf, uint64_t value, bool by_offset, GElf_Phdr *ret);
@@ -41,6 +46,9 @@ int elf_file_name_function(const ElfFile *elf, uint64_t address, char **ret);
 /* Where the function at an address begins, and its size: by its symbols, else by .eh_frame. */
 bool elf_file_extent_at(const ElfFile *elf, uint64_t address, uint64_t *ret_start,
                         uint64_t *ret_size);
+
+/* Does the code at that offset of the file begin with endbr64? */
+bool elf_file_has_endbr64(const ElfFile *elf, uint64_t offset);
 
 /*
  * Reads code; *ret is the caller's. -EFBIG, -ENOEXEC: it is not in the file, or more than any

@@ -22,6 +22,7 @@
 
 #include "base/cleanup.h"
 #include "base/sentence.h"
+#include "elf/dynamic.h"
 #include "elf/file.h"
 #include "elf/machine.h"
 #include "elf/read.h"
@@ -175,11 +176,12 @@ static int find_in_run_path(const Root *root, const char *name, const char *prog
                             char **ret_path) {
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         _cleanup_free_ char *run_path = NULL;
+        bool is_inherited;
         int r;
 
         r = elf_file_open_in(root, program, &elf, NULL);
         if (r >= 0)
-                r = elf_file_run_path(elf, &run_path);
+                r = elf_file_run_path(elf, &is_inherited, &run_path);
         if (r <= 0)
                 return r == -ENOMEM ? r : -ENOENT;
 

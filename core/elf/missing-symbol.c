@@ -36,20 +36,24 @@ static int not_readable(const MissingSymbol *missing, char **ret_error) {
 static int not_in_stripped(const MissingSymbol *missing, size_t n, const char *near,
                            char **ret_error) {
         int length = (int) missing->length;
+        const char *other = missing->other_build ?: "";
+        const char *but = missing->other_build ? " (those in " : "";
+        const char *build = missing->other_build ? " are of another build)" : "";
 
         if (n == 0)
                 return sentence_error(
                         -ESRCH, ret_error,
                         "No function '%.*s' in %s, which is stripped and has no symbols at all: "
-                        "install its debug symbols, or give an offset such as 0x12a0",
-                        length, missing->name, missing->path);
+                        "install its debug symbols%s%s%s, or give an offset such as 0x12a0",
+                        length, missing->name, missing->path, but, other, build);
         if (*near == '\0')
                 return sentence_error(
                         -ESRCH, ret_error,
                         "No function '%.*s' in %s, which is stripped and names only %zu "
-                        "function%s, none of them similar: install its debug symbols, or give an "
-                        "offset such as 0x12a0",
-                        length, missing->name, missing->path, n, n == 1 ? "" : "s");
+                        "function%s, none of them similar: install its debug symbols%s%s%s, or "
+                        "give an offset such as 0x12a0",
+                        length, missing->name, missing->path, n, n == 1 ? "" : "s", but, other,
+                        build);
         return sentence_error(
                 -ESRCH, ret_error,
                 "No function '%.*s' in %s, which is stripped and names only %zu function%s; near "
@@ -88,8 +92,10 @@ int missing_symbol_error(const MissingSymbol *missing, char **ret_error) {
         near_names_init(&names, missing->name, missing->length);
         n_local = symbol_table_offer(missing->local, &names);
         n_dynamic = symbol_table_offer(missing->dynamic, &names);
-        /* What is exported is in both. */
+        /* What is exported is in both, or only there. */
         n = n_local > n_dynamic ? n_local : n_dynamic;
+        if (missing->local->is_partial)
+                n = n_local + n_dynamic;
         near = near_names_list(&names);
         if (!near)
                 return -ENOMEM;

@@ -14,6 +14,7 @@ typedef struct MissingSymbol {
         const SymbolMatch *match; /* what the name stands for, if not for a function */
         const SymbolTable *local; /* .symtab, of the file or of its separate debug file */
         const SymbolTable *dynamic;
+        const char *other_build; /* its debug file, if there is one that is of another build */
 } MissingSymbol;
 
 /* Says so, with the reason or with near names. Returns -ESRCH, or -ENOMEM. */

@@ -16,77 +16,47 @@
 
 #include <string.h>
 
-#define SECTION_SIZE_MAX (UINT64_C(512) << 20)
-#define VERSION_HIDDEN   0x8000
+#include "base/sentence.h"
+#include "elf/section.h"
+
+#define SECTION_SIZE_MAX  (UINT64_C(512) << 20)
+#define VERSIONS_SIZE_MAX 1024 /* of the list of them */
 
 typedef struct Symbol {
+        int index;
         GElf_Sym sym;
         const char *name; /* with its version */
-        bool old_version;
 } Symbol;
-
-static Elf_Scn *find_section(Elf *elf, uint32_t type, GElf_Shdr *ret) {
-        for (Elf_Scn *scn = elf_nextscn(elf, NULL); scn; scn = elf_nextscn(elf, scn)) {
-                GElf_Shdr shdr;
-
-                if (gelf_getshdr(scn, &shdr) && shdr.sh_type == type) {
-                        *ret = shdr;
-                        return scn;
-                }
-        }
-        return NULL;
-}
-
-static Elf_Data *section_data(Elf_Scn *scn) {
-        GElf_Shdr shdr;
-        Elf_Data *data;
-
-        if (!scn || !gelf_getshdr(scn, &shdr) || shdr.sh_size > SECTION_SIZE_MAX)
-                return NULL;
-        data = elf_getdata(scn, NULL);
-        return data && data->d_buf && data->d_size > 0 ? data : NULL;
-}
 
 void symbol_table_load(Elf *elf, uint32_t type, SymbolTable *ret) {
         SymbolTable table = {};
-        GElf_Shdr shdr, versions;
-        Elf_Data *strings;
-        const char *end;
-        Elf_Scn *scn;
+        GElf_Shdr header;
+        Elf_Scn *section;
 
         *ret = table;
-        scn = find_section(elf, type, &shdr);
-        if (!scn)
+        section = section_find(elf, type, &header);
+        if (!section)
                 return;
 
         ret->is_unreadable = true;
-        table.symbols = section_data(scn);
-        strings = section_data(elf_getscn(elf, shdr.sh_link));
-        if (!table.symbols || table.symbols->d_type != ELF_T_SYM || !strings)
+        table.symbols = section_data(section, SECTION_SIZE_MAX);
+        if (!table.symbols || table.symbols->d_type != ELF_T_SYM ||
+            !section_strings(elf, header.sh_link, SECTION_SIZE_MAX, &table.strings,
+                             &table.strings_size))
                 return;
-        end = memrchr(strings->d_buf, '\0', strings->d_size);
-        if (!end)
-                return;
-        table.strings = strings->d_buf;
-        table.strings_size = (size_t) (end - table.strings) + 1;
         table.n = table.symbols->d_size / gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
-
         if (type == SHT_DYNSYM)
-                table.versions = section_data(find_section(elf, SHT_GNU_versym, &versions));
+                symbol_versions_load(elf, &table.versions);
         *ret = table;
 }
 
 static bool get_symbol(const SymbolTable *table, size_t i, Symbol *ret) {
-        GElf_Versym version;
-
         if (i > INT32_MAX || !gelf_getsym(table->symbols, (int) i, &ret->sym) ||
             ret->sym.st_name == 0 || ret->sym.st_name >= table->strings_size)
                 return false;
 
         ret->name = table->strings + ret->sym.st_name;
-        ret->old_version = table->versions && table->versions->d_type == ELF_T_HALF &&
-                           gelf_getversym(table->versions, (int) i, &version) &&
-                           (version & VERSION_HIDDEN);
+        ret->index = (int) i;
         return true;
 }
 
@@ -101,15 +71,32 @@ static bool symbol_is_function(const Symbol *symbol) {
         return type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
 }
 
-/* True for name and name@VERSION; a version in the name is taken note of. */
-static bool symbol_has_name(Symbol *symbol, const char *name, size_t length) {
-        if (strncmp(symbol->name, name, length) != 0)
-                return false;
-        if (symbol->name[length] == '@') {
-                symbol->old_version = symbol->name[length + 1] != '@';
+static bool symbol_has_name(const Symbol *symbol, const SymbolName *name) {
+        return strncmp(symbol->name, name->name, name->length) == 0 &&
+               (symbol->name[name->length] == '\0' || symbol->name[name->length] == '@');
+}
+
+/* NULL: it has none. n: where its name has an '@', if it has one. */
+static const char *symbol_version(const SymbolTable *table, const Symbol *symbol, size_t n,
+                                  bool *ret_is_old) {
+        const char *version = symbol->name + n;
+
+        *ret_is_old = false;
+        if (*version != '@')
+                return symbol_versions_get(&table->versions, symbol->index, ret_is_old);
+        *ret_is_old = version[1] != '@';
+        return version + (*ret_is_old ? 1 : 2);
+}
+
+/* Is it of the version that is asked for, if one is? */
+static bool symbol_has_version(const SymbolTable *table, const Symbol *symbol,
+                               const SymbolName *name, bool *ret_is_old) {
+        const char *version = symbol_version(table, symbol, name->length, ret_is_old);
+
+        if (!name->version)
                 return true;
-        }
-        return symbol->name[length] == '\0';
+        return version && strncmp(version, name->version, name->version_length) == 0 &&
+               version[name->version_length] == '\0' && !(name->wants_default && *ret_is_old);
 }
 
 bool symbol_match_add_place(SymbolMatch *match, uint64_t address) {
@@ -121,10 +108,10 @@ bool symbol_match_add_place(SymbolMatch *match, uint64_t address) {
         return true;
 }
 
-static void match_add(SymbolMatch *match, const Symbol *symbol) {
-        if (match->current && symbol->old_version)
+static void match_add(SymbolMatch *match, const Symbol *symbol, bool is_old) {
+        if (match->current && is_old)
                 return;
-        if (!match->current && !symbol->old_version) {
+        if (!match->current && !is_old) {
                 /* Forget the old versions. */
                 match->n_places = 0;
                 match->size = 0;
@@ -141,20 +128,50 @@ static void match_add(SymbolMatch *match, const Symbol *symbol) {
         (void) symbol_match_add_place(match, symbol->sym.st_value);
 }
 
-void symbol_table_find(const SymbolTable *table, const char *name, size_t length,
-                       SymbolMatch *match) {
+void symbol_table_find(const SymbolTable *table, const SymbolName *name, SymbolMatch *match) {
         for (size_t i = 0; i < table->n; i++) {
                 Symbol symbol;
+                bool is_old;
 
-                if (!get_symbol(table, i, &symbol) || !symbol_has_name(&symbol, name, length))
+                if (!get_symbol(table, i, &symbol) || !symbol_has_name(&symbol, name))
                         continue;
                 if (!symbol_is_defined(&symbol))
                         match->imported = true;
                 else if (!symbol_is_function(&symbol))
                         match->data = true;
+                else if (!symbol_has_version(table, &symbol, name, &is_old))
+                        match->other_version = true;
                 else
-                        match_add(match, &symbol);
+                        match_add(match, &symbol, is_old);
         }
+}
+
+char *symbol_table_list_versions(const SymbolTable *table, const SymbolName *name) {
+        char list[VERSIONS_SIZE_MAX] = "";
+        size_t length = 0;
+
+        for (size_t i = 0; i < table->n; i++) {
+                const char *version;
+                Symbol symbol;
+                bool is_old;
+                int n;
+
+                if (!get_symbol(table, i, &symbol) || !symbol_has_name(&symbol, name) ||
+                    !symbol_is_defined(&symbol) || !symbol_is_function(&symbol))
+                        continue;
+                version = symbol_version(table, &symbol, name->length, &is_old);
+                if (!version)
+                        continue;
+                n = snprintf(list + length, sizeof(list) - length, "%s%.*s%s%s",
+                             length > 0 ? ", " : "", (int) name->length, name->name,
+                             is_old ? "@" : "@@", version);
+                /* One that does not fit is left out. */
+                if (n < 0 || (size_t) n >= sizeof(list) - length)
+                        list[length] = '\0';
+                else
+                        length += (size_t) n;
+        }
+        return text_escape(list);
 }
 
 const char *symbol_table_function_at(const SymbolTable *table, uint64_t address) {
@@ -210,21 +227,48 @@ size_t symbol_table_offer(const SymbolTable *table, NearNames *names) {
         return n;
 }
 
+/* Names are not measured beyond what is shown of them. */
+static bool is_old_by_name(const char *name) {
+        size_t n = strnlen(name, NEAR_NAMES_LEN);
+        const char *version = memchr(name, '@', n);
+
+        return version && version[1] != '@';
+}
+
 int symbol_table_visit(const SymbolTable *table,
                        int (*visitor)(const SymbolFunction *function, void *userdata),
                        void *userdata) {
         int r = 0;
 
         for (size_t i = 0; i < table->n && r == 0; i++) {
+                SymbolFunction function = {};
                 Symbol symbol;
 
                 if (!get_symbol(table, i, &symbol) || !symbol_is_defined(&symbol) ||
-                    GELF_ST_TYPE(symbol.sym.st_info) != STT_FUNC || symbol.old_version)
+                    GELF_ST_TYPE(symbol.sym.st_info) != STT_FUNC)
                         continue;
-                r = visitor(&(SymbolFunction){ .name = symbol.name,
-                                               .address = symbol.sym.st_value,
-                                               .size = symbol.sym.st_size },
-                            userdata);
+                function.name = symbol.name;
+                function.address = symbol.sym.st_value;
+                function.size = symbol.sym.st_size;
+                if (symbol_versions_is_old(&table->versions, symbol.index))
+                        function.version = symbol_versions_get(&table->versions, symbol.index,
+                                                               &function.is_old);
+                else
+                        function.is_old = is_old_by_name(symbol.name);
+                r = visitor(&function, userdata);
         }
         return r;
+}
+
+size_t symbol_table_count(const SymbolTable *table, const char *prefix) {
+        size_t length = strlen(prefix), n = 0;
+
+        for (size_t i = 0; i < table->n; i++) {
+                Symbol symbol;
+
+                n += get_symbol(table, i, &symbol) && symbol_is_defined(&symbol) &&
+                     GELF_ST_TYPE(symbol.sym.st_info) == STT_FUNC &&
+                     strncmp(symbol.name, prefix, length) == 0;
+        }
+        return n;
 }

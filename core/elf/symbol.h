@@ -8,19 +8,30 @@
 #include <stdint.h>
 
 #include "base/near-name.h"
+#include "elf/symbol-version.h"
 
 /* The symbol tables of an ELF file, read with suspicion. */
 
 #define SYMBOL_PLACES_MAX 4
 
 typedef struct SymbolTable {
-        Elf_Data *symbols;  /* owned by the Elf */
-        Elf_Data *versions; /* the same; NULL if there are none */
+        Elf_Data *symbols; /* owned by the Elf */
+        SymbolVersions versions;
         const char *strings;
         size_t strings_size; /* strings[strings_size - 1] is NUL */
         size_t n;
         bool is_unreadable; /* it is there, but damaged, or larger than there is memory for */
+        bool is_partial;    /* it lacks those that are exported */
 } SymbolTable;
+
+/* A name as somebody asks for it. Neither text need end after its length. */
+typedef struct SymbolName {
+        const char *name;
+        size_t length;
+        const char *version; /* NULL: the default one */
+        size_t version_length;
+        bool wants_default; /* with a version: only if it is the default one, "name@@VERSION" */
+} SymbolName;
 
 /* What a name stands for in one table. */
 typedef struct SymbolMatch {
@@ -31,6 +42,7 @@ typedef struct SymbolMatch {
         bool indirect;                      /* it is an IFUNC */
         bool imported;                      /* it is in the table, but defined elsewhere */
         bool data;                          /* it is in the table, but not a function */
+        bool other_version;                 /* it is there, but not with that version */
 } SymbolMatch;
 
 /* Returns false if it is there already; one too many is left out. */
@@ -43,11 +55,16 @@ bool symbol_match_add_place(SymbolMatch *match, uint64_t address);
 void symbol_table_load(Elf *elf, uint32_t type, SymbolTable *ret);
 
 /*
- * Looks for a function by its name without version. Where several versions of it are at different
- * places, only the default one counts.
+ * Looks for a function of that name and version. Where a name without a version has several at
+ * different places, only the default one counts.
  */
-void symbol_table_find(const SymbolTable *table, const char *name, size_t length,
-                       SymbolMatch *match);
+void symbol_table_find(const SymbolTable *table, const SymbolName *name, SymbolMatch *match);
+
+/*
+ * Lists the versions of a function as they are to be written: "f@@V2, f@V1". NULL for want of
+ * memory; "" if there are none.
+ */
+char *symbol_table_list_versions(const SymbolTable *table, const SymbolName *name);
 
 /*
  * The name, with its version, of the function that address lies in, owned by the Elf; NULL if there
@@ -60,14 +77,16 @@ bool symbol_table_extent_at(const SymbolTable *table, uint64_t address, uint64_t
                             uint64_t *ret_size);
 
 typedef struct SymbolFunction {
-        const char *name; /* with its version; owned by the Elf */
+        const char *name; /* .symtab writes versions behind it; owned by the Elf */
         uint64_t address;
-        uint64_t size; /* 0: not known */
+        uint64_t size;       /* 0: not known */
+        bool is_old;         /* this is not the default version of that name */
+        const char *version; /* the same owner; NULL: none, or it is in the name */
 } SymbolFunction;
 
 /*
- * Calls the visitor for each function that is defined here, but for IFUNCs and versions that are
- * not the default one, until it returns something else than 0. Returns what it has returned last.
+ * Calls the visitor for each function that is defined here, but for IFUNCs, until it returns
+ * something else than 0. Returns what it has returned last.
  */
 int symbol_table_visit(const SymbolTable *table,
                        int (*visitor)(const SymbolFunction *function, void *userdata),
@@ -75,5 +94,8 @@ int symbol_table_visit(const SymbolTable *table,
 
 /* Offers the names of all functions that are defined here. Returns their number. */
 size_t symbol_table_offer(const SymbolTable *table, NearNames *names);
+
+/* How many functions have a name that begins so. */
+size_t symbol_table_count(const SymbolTable *table, const char *prefix);
 
 #endif

@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "elf/section.h"
+
 #define SECTION_SIZE_MAX (UINT64_C(256) << 20)
 
 /* Of GNU's .eh_frame: how an address is written. */
@@ -32,27 +34,16 @@ typedef struct UnwindSection {
 } UnwindSection;
 
 static bool find_section(Elf *elf, UnwindSection *ret) {
-        Elf_Scn *scn = NULL;
-        size_t names;
+        GElf_Shdr header;
+        Elf_Scn *section;
 
         ret->ident = (const unsigned char *) elf_getident(elf, NULL);
-        if (!ret->ident || elf_getshdrstrndx(elf, &names) < 0)
+        section = ret->ident ? section_find_named(elf, ".eh_frame", &header) : NULL;
+        if (!section || header.sh_size > SECTION_SIZE_MAX)
                 return false;
-        while ((scn = elf_nextscn(elf, scn))) {
-                const char *name;
-                GElf_Shdr header;
-
-                if (!gelf_getshdr(scn, &header) || header.sh_type == SHT_NOBITS ||
-                    header.sh_size > SECTION_SIZE_MAX)
-                        continue;
-                name = elf_strptr(elf, names, header.sh_name);
-                if (!name || strcmp(name, ".eh_frame") != 0)
-                        continue;
-                ret->data = elf_rawdata(scn, NULL);
-                ret->address = header.sh_addr;
-                return ret->data && ret->data->d_buf;
-        }
-        return false;
+        ret->data = elf_rawdata(section, NULL);
+        ret->address = header.sh_addr;
+        return ret->data && ret->data->d_buf;
 }
 
 /* How the addresses of its functions are written, -1 if that is not understood. */

@@ -94,7 +94,12 @@ static void test_resolve(void **state) {
         assert_site(elf, "with_endbr+0x1f", TEXT + 0x1f, "with_endbr");
         assert_site(elf, "with_endbr+31", TEXT + 0x1f, "with_endbr");
         assert_site(elf, "plain", TEXT + 0x20, "plain");
+        assert_site(elf, "plain_alias", TEXT + 0x20, "plain_alias");
         assert_site(elf, "versioned", TEXT + 0x40, "versioned");
+        assert_site(elf, "versioned@V2", TEXT + 0x40, "versioned@V2");
+        assert_site(elf, "versioned@@V2", TEXT + 0x40, "versioned@@V2");
+        assert_site(elf, "versioned@V1", TEXT + 0x50, "versioned@V1");
+        assert_site(elf, "versioned@V1+0x4", TEXT + 0x54, "versioned@V1");
 
         (void) snprintf(site, sizeof(site), "0x%zx", TEXT + 0x45);
         assert_site(elf, site, TEXT + 0x45, "versioned");
@@ -112,7 +117,17 @@ static void test_resolve_refuses(void **state) {
         } cases[] = {
                 { "", -EINVAL, "neither a symbol" },
                 { "two words", -EINVAL, "two words" },
-                { "plain@V1", -EINVAL, "neither a symbol" },
+                { "plain@V1", -ESRCH, "'plain' in " },
+                { "plain@V1", -ESRCH, "has no version 'V1', and none at all" },
+                { "versioned@V3", -ESRCH, "no version 'V3', but: versioned@@V2, versioned@V1" },
+                { "versioned@@V1", -ESRCH, "no default version 'V1', but: versioned@@V2" },
+                { "verzioned@V1", -ESRCH, "near names: versioned" },
+                { "versioned@V1+0x10", -ERANGE, "past the end" },
+                { "versioned@", -EINVAL, "neither a symbol" },
+                { "versioned@@", -EINVAL, "neither a symbol" },
+                { "versioned@@@V1", -EINVAL, "neither a symbol" },
+                { "versioned@V1@V1", -EINVAL, "neither a symbol" },
+                { "@V1", -EINVAL, "neither a symbol" },
                 { "plain+", -EINVAL, "symbol+0x1c" },
                 { "plain+x", -EINVAL, "symbol+0x1c" },
                 { "plain+-1", -EINVAL, "symbol+0x1c" },

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef ELF_DEBUG_FILE_H
+#define ELF_DEBUG_FILE_H
+
+#include <libelf.h>
+#include <stdbool.h>
+
+/*
+ * What was taken out of a file when it was stripped: a separate debug file, or the names of its
+ * functions, compressed in itself.
+ */
+
+typedef struct ElfFile ElfFile;
+
+typedef struct DebugFiles {
+        ElfFile *separate; /* owned; NULL: there is none, or it was not looked for yet */
+        Elf *mini;         /* the same, of .gnu_debugdata */
+        void *mini_image;  /* the memory that it is in */
+        char *other_build; /* a file that is where a separate one should be, but is of another build */
+        bool has_looked; /* for a separate one */
+        bool has_unpacked;
+} DebugFiles;
+
+void debug_files_done(DebugFiles *files);
+
+/*
+ * The separate debug file of the same build, owned by elf: by its build-id below the debug
+ * directory (.build-id), or by its .gnu_debuglink, next to it, in .debug there, or in its place
+ * below the debug directory. Each in the tree that elf is in, then in ours. NULL: there is none.
+ */
+ElfFile *elf_file_open_debug(ElfFile *elf);
+
+#endif

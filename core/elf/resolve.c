@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * From what is written in a configuration to one place in a file: a symbol, a place in a function,
+ * or an offset.
+ *
+ * A probe on endbr64, with which most functions begin today, is single-stepped by the kernel, the
+ * instruction after it mostly is not: so a function asked for by its name alone gets its probe
+ * there.
+ *
+ * Refused: IFUNCs (the code behind the name is chosen when the program starts), offsets outside
+ * executable segments. That an offset is the beginning of an instruction is checked in
+ * binding/sites.c.
+ */
+
+#include <ctype.h>
+#include <inttypes.h>
+
+#include "base/mangled-name.h"
+#include "base/sentence.h"
+#include "elf/declared-name.h"
+#include "elf/file.h"
+#include "elf/internal.h"
+#include "elf/missing-symbol.h"
+
+static int resolve_offset(ElfFile *elf, const char *site, ElfSite *ret, char **ret_error) {
+        ElfSite result = {};
+        SymbolTable tables[2];
+        GElf_Phdr phdr;
+        char *end;
+        int r;
+
+        errno = 0;
+        result.offset = strtoull(site, &end, 16);
+        if (site[0] != '0' || tolower((unsigned char) site[1]) != 'x' ||
+            !isxdigit((unsigned char) site[2]) || *end != '\0' || errno != 0)
+                return sentence_error(-EINVAL, ret_error,
+                                      "'%s' is not an offset: write it as 0x12a0, or give a symbol",
+                                      site);
+
+        if (result.offset >= elf->size)
+                return sentence_error(-ERANGE, ret_error,
+                                      "Offset %s is outside %s, which has 0x%" PRIx64 " bytes",
+                                      site, elf->path, elf->size);
+        if (!elf_file_find_code(elf, result.offset, true, &phdr))
+                return sentence_error(-ERANGE, ret_error,
+                                      "Offset %s is outside the executable segments of %s", site,
+                                      elf->path);
+
+        elf_file_load_symbols(elf, tables);
+        r = elf_file_name_function(elf, phdr.p_vaddr + (result.offset - phdr.p_offset),
+                                   &result.function);
+        if (r < 0)
+                return r;
+        *ret = result;
+        return 0;
+}
+
+/* A site that is a symbol, taken apart. */
+typedef struct SymbolSite {
+        SymbolName name;
+        const char *text;   /* as written */
+        size_t text_length; /* of it, what names the function, with its version */
+        bool has_addend;
+        uint64_t addend;
+} SymbolSite;
+
+/* Where the text ends that names the function, before "+0x1c". */
+static int parse_addend(SymbolSite *site, char **ret_error) {
+        const char *plus = strrchr(site->text, '+');
+        char *end;
+
+        site->text_length = strlen(site->text);
+        if (!plus || (name_is_of_source(site->text) && !isdigit((unsigned char) plus[1])))
+                return 0;
+        errno = 0;
+        site->has_addend = true;
+        site->addend = strtoull(plus + 1, &end, 0);
+        if (!isdigit((unsigned char) plus[1]) || *end != '\0' || errno != 0)
+                return sentence_error(-EINVAL, ret_error,
+                                      "'%s' is not a place in a function: write it as symbol+0x1c",
+                                      site->text);
+        site->text_length = (size_t) (plus - site->text);
+        return 0;
+}
+
+/* Takes "@VERSION" and "@@VERSION" off the name. */
+static bool parse_version(SymbolName *name) {
+        const char *at = memchr(name->name, '@', name->length), *end = name->name + name->length;
+
+        if (!at)
+                return true;
+        name->length = (size_t) (at - name->name);
+        name->wants_default = at[1] == '@';
+        name->version = at + 1 + name->wants_default;
+        name->version_length = (size_t) (end - name->version);
+        return name->version < end && !memchr(name->version, '@', name->version_length);
+}
+
+static int parse_symbol_site(const char *text, SymbolSite *ret, char **ret_error) {
+        SymbolSite site = { .text = text, .name.name = text };
+        int r;
+
+        r = parse_addend(&site, ret_error);
+        if (r < 0)
+                return r;
+        site.name.length = site.text_length;
+        if (!parse_version(&site.name) || site.name.length == 0 ||
+            strpbrk(text, name_is_of_source(text) ? "\t" : " \t"))
+                return sentence_error(-EINVAL, ret_error,
+                                      "'%s' is neither a symbol nor an offset such as 0x12a0",
+                                      text);
+        *ret = site;
+        return 0;
+}
+
+static int ambiguous_symbol(ElfFile *elf, const SymbolSite *site, const SymbolMatch *match,
+                            char **ret_error) {
+        char places[SYMBOL_PLACES_MAX * sizeof("0x0123456789abcdef, ")] = "";
+
+        for (size_t i = 0; i < match->n_places; i++) {
+                char *p = places + strlen(places);
+                GElf_Phdr phdr;
+
+                if (elf_file_find_code(elf, match->places[i], false, &phdr))
+                        (void) sprintf(p, "%s0x%" PRIx64, p == places ? "" : ", ",
+                                       match->places[i] - phdr.p_vaddr + phdr.p_offset);
+        }
+        return sentence_error(-ENOTUNIQ, ret_error,
+                              "Several functions in %s are named '%.*s': give the offset of one "
+                              "of them (%s)",
+                              elf->path, (int) site->name.length, site->name.name, places);
+}
+
+/* What can be named instead: the implementations have names of their own in .symtab. */
+static int indirect_symbol(const ElfFile *elf, const SymbolTable tables[static 2],
+                           const SymbolSite *site, char **ret_error) {
+        int length = (int) site->name.length;
+        _cleanup_free_ char *prefix = NULL;
+        size_t n;
+
+        prefix = sentence_make("__%.*s_", length, site->name.name);
+        if (!prefix)
+                return -ENOMEM;
+        n = symbol_table_count(&tables[0], prefix);
+        if (n > 0)
+                return sentence_error(
+                        -EOPNOTSUPP, ret_error,
+                        "'%.*s' in %s is an indirect function (IFUNC), whose code is chosen when "
+                        "the program starts: name the function that is chosen; 'tlobctl functions "
+                        "%s '%s*'' lists %zu",
+                        length, site->name.name, elf->path, elf->path, prefix, n);
+        return sentence_error(
+                -EOPNOTSUPP, ret_error,
+                "'%.*s' in %s is an indirect function (IFUNC), whose code is chosen when the "
+                "program starts: %s the function that is chosen, or give its offset",
+                length, site->name.name, elf->path,
+                tables[0].n == 0 ? "install the debug symbols, and name" : "name");
+}
+
+/* The function is there, but not with that version. */
+static int other_version(const ElfFile *elf, const SymbolTable tables[static 2],
+                         const SymbolSite *site, char **ret_error) {
+        _cleanup_free_ char *versions = NULL;
+
+        for (int i = 1; i >= 0 && (!versions || *versions == '\0'); i--) {
+                free(versions);
+                versions = symbol_table_list_versions(&tables[i], &site->name);
+        }
+        if (!versions)
+                return -ENOMEM;
+        return sentence_error(-ESRCH, ret_error, "'%.*s' in %s has no%s version '%.*s'%s%s",
+                              (int) site->name.length, site->name.name, elf->path,
+                              site->name.wants_default ? " default" : "",
+                              (int) site->name.version_length, site->name.version,
+                              *versions != '\0' ? ", but: " : ", and none at all", versions);
+}
+
+/*
+ * Looks the name up among all, else among those that are exported; where .symtab has only what is
+ * not exported, among both. Only what is exported has versions for sure.
+ */
+static int look_up(const ElfFile *elf, const SymbolTable tables[static 2], const SymbolName *name,
+                   SymbolMatch *match, char **ret_error) {
+        int r = 0;
+
+        if (name->version)
+                symbol_table_find(&tables[1], name, match);
+        for (size_t i = 0; i < 2 && (match->n_places == 0 || tables[0].is_partial); i++)
+                symbol_table_find(&tables[i], name, match);
+        for (size_t i = 0; i < 2 && match->n_places == 0 && !name->version && r >= 0; i++)
+                r = declared_name_find(&tables[i], elf->path, name->name, name->length, match,
+                                       ret_error);
+        return r;
+}
+
+/* Finds the one function of that name. */
+static int find_symbol(ElfFile *elf, const SymbolSite *site, SymbolMatch *ret, char **ret_error) {
+        SymbolMatch match = {};
+        SymbolTable tables[2];
+        int r;
+
+        elf_file_load_symbols(elf, tables);
+        r = look_up(elf, tables, &site->name, &match, ret_error);
+        if (r < 0)
+                return r;
+        if (match.n_places == 0 && match.other_version)
+                return other_version(elf, tables, site, ret_error);
+        if (match.n_places == 0)
+                return missing_symbol_error(
+                        &(MissingSymbol){
+                                .path = elf->path,
+                                .name = site->name.name,
+                                .length = site->name.length,
+                                .match = &match,
+                                .local = &tables[0],
+                                .dynamic = &tables[1],
+                                .other_build = elf->debug.other_build,
+                        },
+                        ret_error);
+        if (match.indirect)
+                return indirect_symbol(elf, tables, site, ret_error);
+        if (match.n_places > 1)
+                return ambiguous_symbol(elf, site, &match, ret_error);
+        *ret = match;
+        return 0;
+}
+
+/* From the function's address to the place in the file where the probe goes. */
+static int place_in_function(const ElfFile *elf, const SymbolSite *site, const SymbolMatch *match,
+                             uint64_t *ret_offset, char **ret_error) {
+        uint64_t address = match->places[0] + site->addend, offset;
+        GElf_Phdr phdr;
+
+        if (match->size > 0 && site->addend >= match->size)
+                return sentence_error(-ERANGE, ret_error,
+                                      "'%s' is past the end of the function, which has 0x%" PRIx64
+                                      " bytes in %s",
+                                      site->text, match->size, elf->path);
+        if (address < match->places[0] || !elf_file_find_code(elf, address, false, &phdr))
+                return sentence_error(-ERANGE, ret_error,
+                                      "'%s' is outside the executable segments of %s", site->text,
+                                      elf->path);
+
+        offset = address - phdr.p_vaddr + phdr.p_offset;
+        if (!site->has_addend && (match->size == 0 || match->size > 4) &&
+            elf_file_has_endbr64(elf, offset))
+                offset += 4;
+        *ret_offset = offset;
+        return 0;
+}
+
+static int resolve_symbol(ElfFile *elf, const char *text, ElfSite *ret, char **ret_error) {
+        ElfSite result = {};
+        SymbolMatch match = {};
+        SymbolSite site = {};
+        int r;
+
+        r = parse_symbol_site(text, &site, ret_error);
+        if (r < 0)
+                return r;
+        r = find_symbol(elf, &site, &match, ret_error);
+        if (r < 0)
+                return r;
+        r = place_in_function(elf, &site, &match, &result.offset, ret_error);
+        if (r < 0)
+                return r;
+
+        result.function = strndup(text, site.text_length);
+        if (!result.function)
+                return -ENOMEM;
+        *ret = result;
+        return 0;
+}
+
+int elf_file_resolve(ElfFile *elf, const char *site, ElfSite *ret, char **ret_error) {
+        if (strncmp(site, "usdt:", 5) == 0)
+                return sentence_error(-EOPNOTSUPP, ret_error,
+                                      "'%s' is a USDT probe, which this version cannot use: give "
+                                      "a function or an offset",
+                                      site);
+        if (isdigit((unsigned char) site[0]))
+                return resolve_offset(elf, site, ret, ret_error);
+        return resolve_symbol(elf, site, ret, ret_error);
+}

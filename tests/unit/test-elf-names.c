@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The names of functions, wherever they are kept: the library of names.c, stripped in several ways
+ * by make-names. nm says where they are.
+ */
+
+#include "elf/file.h"
+#include "elf/functions.h"
+#include "test.h"
+
+/* What nm prints for a name: its address, which is its offset in these files. */
+static uint64_t ask_nm(const char *name, const char *options) {
+        _cleanup_free_ char *command = NULL, *line = NULL;
+        unsigned long address = 0;
+        size_t size = 0;
+        FILE *nm;
+
+        assert_true(asprintf(&command, "nm %s --defined-only %s/full", options, NAMES) > 0);
+        nm = popen(command, "re");
+        assert_non_null(nm);
+        while (getline(&line, &size, nm) > 0) {
+                char *end = strpbrk(line, "\n");
+
+                if (end)
+                        *end = '\0';
+                if (streq(strrchr(line, ' ') + 1, name))
+                        assert_int_equal(sscanf(line, "%lx", &address), 1);
+        }
+        assert_ok(pclose(nm));
+        assert_int_not_equal(address, 0);
+        return address;
+}
+
+static ElfFile *open_variant(const char *variant) {
+        _cleanup_free_ char *path = NULL;
+        ElfFile *elf = NULL;
+
+        assert_true(asprintf(&path, "%s/%s", NAMES, variant) > 0);
+        assert_ok(elf_file_open(path, &elf, NULL));
+        elf_file_set_debug_directory(elf, "/nonexistent");
+        return elf;
+}
+
+static void assert_site(ElfFile *elf, const char *site, uint64_t offset) {
+        _cleanup_(elf_site_done) ElfSite found = {};
+
+        assert_ok(elf_file_resolve(elf, site, &found, NULL));
+        assert_int_equal(found.offset, offset);
+        assert_string_equal(found.function, site);
+}
+
+static void assert_no_site(ElfFile *elf, const char *site, int error, const char *words) {
+        _cleanup_free_ char *sentence = NULL;
+        ElfSite found = {};
+
+        assert_int_equal(elf_file_resolve(elf, site, &found, &sentence), error);
+        assert_non_null(strstr(sentence, words));
+        assert_null(found.function);
+}
+
+/* What is exported, which no stripping takes away. */
+static void assert_exported(ElfFile *elf) {
+        assert_site(elf, "exported", ask_nm("exported", ""));
+        assert_site(elf, "same_as_exported", ask_nm("exported", ""));
+        assert_site(elf, "versioned", ask_nm("versioned@@V2", ""));
+        assert_site(elf, "versioned@V2", ask_nm("versioned@@V2", "-D"));
+        assert_site(elf, "versioned@@V2", ask_nm("versioned@@V2", "-D"));
+        assert_site(elf, "versioned@V1", ask_nm("versioned@V1", "-D"));
+        assert_site(elf, "exported@V2", ask_nm("exported", ""));
+        assert_no_site(elf, "versioned@V3", -ESRCH, "no version 'V3', but: versioned@");
+        assert_no_site(elf, "versioned@@V1", -ESRCH, "no default version 'V1', but: versioned@");
+        assert_no_site(elf, "exportet@V2", -ESRCH, "near names: exported");
+}
+
+static void test_all_names(void **state) {
+        static const char *const variants[] = { "full", "by-link/stripped", "next-to/stripped",
+                                                "mini", "with-debug-file" };
+
+        for (size_t i = 0; i < ELEMENTSOF(variants); i++) {
+                bool has_file = streq(variants[i], "with-debug-file");
+                _cleanup_(elf_file_freep) ElfFile *elf =
+                        open_variant(has_file ? "stripped" : variants[i]);
+
+                if (has_file)
+                        elf_file_set_debug_directory(elf, NAMES "/debug");
+                assert_exported(elf);
+                assert_site(elf, "hidden", ask_nm("hidden", ""));
+                assert_no_site(elf, "hiden", -ESRCH, "names 11 functions; near names: hidden");
+                assert_no_site(elf, "chosen", -EOPNOTSUPP, "'__chosen_*'' lists 2");
+                assert_site(elf, "__chosen_fast", ask_nm("__chosen_fast", ""));
+        }
+}
+
+/* Names of another build, and some that cannot be unpacked, are not used. */
+static void test_only_exported_names(void **state) {
+        static const struct {
+                const char *name;
+                const char *words;
+        } variants[] = {
+                { "stripped", "install its debug symbols, or give" },
+                { "other-id/stripped", "/other-id/names.debug are of another build)" },
+                { "other-sum/stripped", "/other-sum/names.debug are of another build)" },
+                { "bomb", "install its debug symbols, or give" },
+                { "cut", "install its debug symbols, or give" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(variants); i++) {
+                _cleanup_(elf_file_freep) ElfFile *elf = open_variant(variants[i].name);
+
+                assert_exported(elf);
+                assert_no_site(elf, "hidden", -ESRCH, "is stripped and names only 5 functions");
+                assert_no_site(elf, "hidden", -ESRCH, variants[i].words);
+                assert_no_site(elf, "chosen", -EOPNOTSUPP, "install the debug symbols");
+        }
+}
+
+static const ElfFunction *find(const ElfFunctions *functions, const char *name) {
+        for (size_t i = 0; i < functions->n; i++)
+                if (streq(functions->items[i].name, name))
+                        return &functions->items[i];
+        return NULL;
+}
+
+/* What is listed is what can be resolved: old versions with their version. */
+static void test_list(void **state) {
+        static const struct {
+                const char *variant;
+                bool is_stripped;
+        } variants[] = { { "full", false }, { "mini", false }, { "stripped", true } };
+
+        for (size_t i = 0; i < ELEMENTSOF(variants); i++) {
+                _cleanup_(elf_file_freep) ElfFile *elf = open_variant(variants[i].variant);
+                _cleanup_(elf_functions_done) ElfFunctions functions = {};
+
+                assert_ok(elf_file_list_functions(elf, &functions));
+                assert_int_equal(functions.is_stripped, variants[i].is_stripped);
+                assert_true(!find(&functions, "hidden") == variants[i].is_stripped);
+                assert_non_null(find(&functions, "again"));
+                assert_non_null(find(&functions, "versioned"));
+                assert_non_null(find(&functions, "versioned@V1"));
+                assert_null(find(&functions, "versioned@@V2"));
+                for (size_t k = 0; k < functions.n; k++) {
+                        assert_false(functions.items[k].ambiguous);
+                        assert_site(elf, functions.items[k].name, functions.items[k].offset);
+                }
+        }
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_all_names),
+                cmocka_unit_test(test_only_exported_names),
+                cmocka_unit_test(test_list),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
