@@ -67,6 +67,8 @@ static const Option table[] = {
         { 'u', "unit", "UNIT", GROUP_UNIT, TEXT(unit),
           "Only of this unit; or: of the new binding" },
         { 'b', "binding", "NAME", GROUP_BINDING, TEXT(binding), "Only of this binding" },
+        { 0, "libraries", NULL, GROUP_LIBRARIES, SET(libraries),
+          "functions: also of its libraries" },
         { 0, "runtime", NULL, GROUP_PERSIST, CLEAR(persist),
           "Until the next reboot (default, except for edit)" },
         { 0, "persist", NULL, GROUP_PERSIST, SET(persist),

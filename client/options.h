@@ -16,6 +16,7 @@ typedef enum OptionGroup {
         GROUP_LINES,
         GROUP_UNIT,
         GROUP_BINDING,
+        GROUP_LIBRARIES,
         GROUP_PERSIST,
         GROUP_KEYS,
         N_OPTION_GROUPS,
@@ -50,6 +51,7 @@ typedef struct Options {
 
         bool all;
         bool persist;
+        bool libraries;
         uint32_t lines;      /* 0: no limit */
         const char *unit;    /* NULL: not given */
         const char *binding; /* NULL: not given */

@@ -52,7 +52,7 @@ static const Verb verbs[] = {
           "Edit the budgets of a unit" },
         { "verify", "[FILE...]", 0, INT_MAX, TAKES(GROUP_UNIT) | TAKES(GROUP_KEYS), true,
           verb_verify, "Check bindings without adding them" },
-        { "functions", "UNIT | FILE [PATTERN]", 1, 2, 0, false, verb_functions,
+        { "functions", "UNIT | FILE [PATTERN]", 1, 2, TAKES(GROUP_LIBRARIES), false, verb_functions,
           "List the functions of a program" },
         { "reload", "", 0, 0, 0, true, verb_reload, "Read the configuration again" },
         { "reset-statistics", "[NAME...]", 0, INT_MAX, 0, true, verb_reset_statistics,

@@ -14,12 +14,15 @@
 #include "base/sentence.h"
 #include "bus-json.h"
 #include "elf/functions.h"
+#include "elf/libraries.h"
 #include "elf/library.h"
 #include "elf/probe-kind.h"
 #include "unit-query.h"
 #include "verbs.h"
 
+/* The first one is for those of several files. */
 static const Field fields[] = {
+        { "Executable", "EXECUTABLE", FIELD_TEXT },
         { "Function", "FUNCTION", FIELD_TEXT },
         { "Offset", "OFFSET", FIELD_OFFSET },
         { "Size", "SIZE", FIELD_COUNT },
@@ -62,8 +65,6 @@ static int find_file(Client *client, const char *name, char **ret) {
                 r = library_find(name, NULL, ret);
         if (r == -ENOENT)
                 warnx("No library '%s' was found; give its path", name);
-        else
-                (void) status_of_memory(r);
         return r;
 }
 
@@ -88,6 +89,8 @@ static int make_row(const ElfFile *elf, const ElfFunction *function, const char 
                 return -ENOMEM;
         (void) snprintf(offset, sizeof(offset), "0x%" PRIx64, function->offset);
         r = json_add_string(row, "Function", function->ambiguous ? offset : function->name);
+        if (r >= 0)
+                r = json_add_string(row, "Executable", elf_file_path(elf));
         if (r >= 0)
                 r = json_add(row, "Offset", json_object_new_uint64(function->offset));
         if (r >= 0)
@@ -118,62 +121,121 @@ static int add_row(const ElfFile *elf, const ElfFunction *function, const Patter
         return r < 0 ? r : json_append(rows, row);
 }
 
-static int complain_none(const ElfFile *elf, const ElfFunctions *functions,
-                         const Pattern *pattern) {
-        const char *path = elf_file_path(elf);
+/* What was looked through. */
+typedef struct Search {
+        Pattern pattern;
+        json_object *rows;
+        size_t n_files;
+        size_t n_functions;
+        bool any_stripped;
+} Search;
 
-        if (functions->n == 0)
-                warnx("%s names no functions%s", path,
-                      functions->is_stripped ? ": it is stripped; install its debug symbols" : "");
+static int complain_none(const Search *search, const char *path) {
+        bool one = search->n_files == 1;
+        const char *what = one ? "which is stripped" : "some of which are stripped";
+        _cleanup_free_ char *files = NULL;
+
+        files = one ? strdup(path)
+                    : sentence_make("%s and %zu libraries", path, search->n_files - 1);
+        if (!files)
+                return -ENOMEM;
+        if (search->n_functions == 0)
+                warnx("%s name%s no functions%s", files, one ? "s" : "",
+                      search->any_stripped ? one ? ": it is stripped; install its debug symbols"
+                                                 : ": they are stripped; install debug symbols"
+                                           : "");
         else
-                warnx("None of the %zu functions that %s names%s matches '%s'", functions->n, path,
-                      functions->is_stripped ? ", which is stripped," : "", pattern->text);
+                warnx("None of the %zu functions that %s name%s%s%s%s matches '%s'",
+                      search->n_functions, files, one ? "s" : "", search->any_stripped ? ", " : "",
+                      search->any_stripped ? what : "", search->any_stripped ? "," : "",
+                      search->pattern.text);
         return -ENOENT;
 }
 
-/* Returns 0, -ENOMEM, or another negative errno after it has said what is wrong. */
-static int show(Client *client, ElfFile *elf, const Pattern *pattern) {
+/* Adds the functions of a file. */
+static int look_through(Search *search, ElfFile *elf) {
         _cleanup_(elf_functions_done) ElfFunctions functions = {};
-        _cleanup_json_ json_object *rows = NULL;
-        Output *output = &client->output;
         int r;
 
         r = elf_file_list_functions(elf, &functions);
-        if (r < 0)
-                return r;
-        rows = json_object_new_array();
+        for (size_t i = 0; i < functions.n && r >= 0; i++)
+                r = add_row(elf, &functions.items[i], &search->pattern, search->rows);
+        search->n_files++;
+        search->n_functions += functions.n;
+        search->any_stripped |= functions.is_stripped;
+        return r;
+}
+
+/* Adds those of its libraries. One that is not there is no reason not to show the others. */
+static int look_through_libraries(Search *search, const char *program) {
+        _cleanup_(libraries_done) Libraries libraries = {};
+        int r;
+
+        r = libraries_find(&ROOT_OWN, program, &libraries);
+        if (r == -E2BIG)
+                warnx("%s has more than %u libraries", program, LIBRARIES_MAX);
+        for (size_t i = 1; i < libraries.n && r >= 0; i++) {
+                const Library *library = &libraries.items[i];
+                _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+                _cleanup_free_ char *error = NULL;
+
+                if (!library->path)
+                        warnx("No library '%s', which %s needs, was found, ignoring", library->name,
+                              libraries.items[library->loader].path);
+                else if (elf_file_open(library->path, &elf, &error) < 0)
+                        warnx("%s, ignoring", error ?: "Out of memory");
+                else
+                        r = look_through(search, elf);
+        }
+        return r;
+}
+
+/* Returns 0, -ENOMEM, or another negative errno after it has said what is wrong. */
+static int search_file(const Client *client, Search *search, const char *path) {
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        _cleanup_free_ char *error = NULL;
+        int r;
+
+        r = elf_file_open(path, &elf, &error);
+        if (r < 0 && error)
+                warnx("%s", error);
+        if (r >= 0)
+                r = look_through(search, elf);
+        if (r >= 0 && client->options.libraries)
+                r = look_through_libraries(search, path);
+        return r >= 0 && json_object_array_length(search->rows) == 0 ? complain_none(search, path)
+                                                                     : r;
+}
+
+static int show(Client *client, const char *name, const char *pattern) {
+        Search search = {
+                .pattern = { .text = pattern, .is_glob = pattern && strpbrk(pattern, "*?[") },
+        };
+        _cleanup_json_ json_object *rows = json_object_new_array();
+        _cleanup_free_ char *path = NULL;
+        Output *output = &client->output;
+        int r;
+
         if (!rows)
                 return -ENOMEM;
-        for (size_t i = 0; i < functions.n; i++) {
-                r = add_row(elf, &functions.items[i], pattern, rows);
-                if (r < 0)
-                        return r;
-        }
-        if (json_object_array_length(rows) == 0)
-                return complain_none(elf, &functions, pattern);
+        search.rows = rows;
+        r = find_file(client, name, &path);
+        if (r >= 0)
+                r = search_file(client, &search, path);
+        if (r < 0)
+                return r;
         return output->json != JSON_OFF ? output_json(output, rows)
-                                        : output_table(output, fields, rows, "function");
+                                        : output_table(output, fields + !client->options.libraries,
+                                                       rows, "function");
 }
 
 ExitStatus verb_functions(Client *client, int argc, char **argv) {
-        const char *text = argc > 1 ? argv[1] : NULL;
-        const Pattern pattern = { .text = text, .is_glob = text && strpbrk(text, "*?[") };
-        _cleanup_free_ char *path = NULL, *error = NULL;
-        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         int r;
 
         if (!connection_is_local(&client->connection)) {
                 warnx("Files can only be read on this machine; leave out --host= and --machine=");
                 return STATUS_FAILED;
         }
-        if (find_file(client, argv[0], &path) < 0)
-                return STATUS_FAILED;
-        r = elf_file_open(path, &elf, &error);
-        if (r < 0 && error)
-                warnx("%s", error);
-        if (r < 0 && error)
-                return STATUS_FAILED;
-        if (r >= 0)
-                r = show(client, elf, &pattern);
+        r = show(client, argv[0], argc > 1 ? argv[1] : NULL);
         return r == -ENOMEM ? status_of_memory(r) : status_of(r);
 }

@@ -173,19 +173,9 @@ static int find_in_directory(const Root *root, const char *directory, size_t len
 }
 
 static int find_in_run_path(const Root *root, const char *name, const char *program,
-                            char **ret_path) {
-        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
-        _cleanup_free_ char *run_path = NULL;
-        bool is_inherited;
-        int r;
+                            const char *run_path, char **ret_path) {
+        int r = -ENOENT;
 
-        r = elf_file_open_in(root, program, &elf, NULL);
-        if (r >= 0)
-                r = elf_file_run_path(elf, &is_inherited, &run_path);
-        if (r <= 0)
-                return r == -ENOMEM ? r : -ENOENT;
-
-        r = -ENOENT;
         for (const char *p = run_path; r == -ENOENT; p++) {
                 size_t n = strcspn(p, ":");
 
@@ -198,19 +188,51 @@ static int find_in_run_path(const Root *root, const char *name, const char *prog
         return r;
 }
 
+static int find_by_askers(const Root *root, const char *name, const char *const *askers,
+                          char **ret_path) {
+        int r = -ENOENT;
+
+        for (size_t i = 0; askers[i] && r == -ENOENT; i++) {
+                _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+                _cleanup_free_ char *run_path = NULL;
+                bool is_inherited;
+
+                r = elf_file_open_in(root, askers[i], &elf, NULL);
+                if (r >= 0)
+                        r = elf_file_run_path(elf, &is_inherited, &run_path);
+                if (r == -ENOMEM)
+                        return r;
+                if (r > 0 && (i == 0 || is_inherited))
+                        r = find_in_run_path(root, name, askers[i], run_path, ret_path);
+                else
+                        r = -ENOENT;
+                if (run_path && !is_inherited && i == 0)
+                        return r;
+        }
+        return r;
+}
+
 int library_find(const char *name, const char *program, char **ret_path) {
         return library_find_in(&ROOT_OWN, name, program, ret_path);
 }
 
 int library_find_in(const Root *root, const char *name, const char *program, char **ret_path) {
-        int r = -ENOENT;
+        const char *const askers[] = { program, NULL };
 
+        return strchr(name, '/') ? -ENOENT : library_find_for(root, name, askers, ret_path);
+}
+
+int library_find_for(const Root *root, const char *name, const char *const *askers,
+                     char **ret_path) {
+        int r;
+
+        if (*name == '/' && text_is_printable(name))
+                return accept_library(root, name, ret_path);
         if (*name == '\0' || *name == '.' || strlen(name) > NAME_MAX || strchr(name, '/') ||
             !text_is_printable(name))
                 return -ENOENT;
 
-        if (program)
-                r = find_in_run_path(root, name, program, ret_path);
+        r = find_by_askers(root, name, askers, ret_path);
         if (r == -ENOENT)
                 r = find_in_cache(root, name, ret_path);
         for (size_t i = 0; i < ELEMENTSOF(default_directories) && r == -ENOENT; i++) {

@@ -18,6 +18,14 @@ int library_find(const char *name, const char *program, char **ret_path);
 int library_find_in(const Root *root, const char *name, const char *program, char **ret_path);
 
 /*
+ * The same for a library, which is loaded by others. askers: absolute paths of the file that needs
+ * it, of the one that was loaded for, and so on to the program, then NULL. An RPATH of each of them
+ * counts, if the first one has no RUNPATH. name can also be an absolute path.
+ */
+int library_find_for(const Root *root, const char *name, const char *const *askers,
+                     char **ret_path);
+
+/*
  * Looks a name up in the text of an ld.so.cache. The path is owned by cache; NULL if it is not
  * there.
  */

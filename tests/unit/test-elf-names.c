@@ -7,6 +7,7 @@
 
 #include "elf/file.h"
 #include "elf/functions.h"
+#include "elf/libraries.h"
 #include "test.h"
 
 /* What nm prints for a name: its address, which is its offset in these files. */
@@ -147,11 +148,32 @@ static void test_list(void **state) {
         }
 }
 
+/* An RPATH holds for the libraries of libraries, a RUNPATH does not. */
+static void test_libraries(void **state) {
+        _cleanup_(libraries_done) Libraries by_rpath = {}, by_runpath = {}, none = {};
+
+        assert_ok(libraries_find(&ROOT_OWN, NAMES "/uses--disable-new-dtags", &by_rpath));
+        assert_int_equal(by_rpath.n, 3);
+        assert_string_equal(by_rpath.items[1].path, NAMES "/inner/libtlob-a.so");
+        assert_string_equal(by_rpath.items[2].path, NAMES "/inner/libb.so");
+
+        assert_ok(libraries_find(&ROOT_OWN, NAMES "/uses--enable-new-dtags", &by_runpath));
+        assert_int_equal(by_runpath.n, 3);
+        assert_string_equal(by_runpath.items[1].path, NAMES "/inner/libtlob-a.so");
+        assert_string_equal(by_runpath.items[2].name, "libtlob-b.so");
+        assert_null(by_runpath.items[2].path);
+        assert_int_equal(by_runpath.items[2].loader, 1);
+
+        assert_ok(libraries_find(&ROOT_OWN, NAMES "/full", &none));
+        assert_int_equal(none.n, 1);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_all_names),
                 cmocka_unit_test(test_only_exported_names),
                 cmocka_unit_test(test_list),
+                cmocka_unit_test(test_libraries),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
