@@ -99,12 +99,17 @@ static int search_add_part(Search *search, uint64_t address) {
 }
 
 static int search_add_exit(Search *search, uint64_t address) {
+        const FunctionCode *part = find_part(search, address);
         FunctionExits *exits = &search->exits;
-        uint64_t *offsets;
+        uint64_t *offsets, start, size;
         GElf_Phdr phdr;
 
         if (exits->n == FUNCTION_EXITS_MAX)
                 return refuse(search, "has too many ways out");
+        /* Then nothing tells in which of them this is an instruction. */
+        if (!part || !elf_file_extent_at(search->elf, address, &start, &size) ||
+            start != part->start)
+                return refuse(search, "overlaps another function, according to its symbols");
         if (!elf_file_find_code(search->elf, address, false, &phdr))
                 return refuse(search, "does not lie in the file where its symbol says");
         offsets = reallocarray(exits->offsets, exits->n + 1, sizeof(*offsets));
