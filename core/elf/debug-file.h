@@ -16,8 +16,8 @@ typedef struct DebugFiles {
         ElfFile *separate; /* owned; NULL: there is none, or it was not looked for yet */
         Elf *mini;         /* the same, of .gnu_debugdata */
         void *mini_image;  /* the memory that it is in */
-        char *other_build; /* a file that is where a separate one should be, but is of another build */
-        bool has_looked; /* for a separate one */
+        char *other_build; /* where a separate one should be is one of another build */
+        bool has_looked;   /* for a separate one */
         bool has_unpacked;
 } DebugFiles;
 

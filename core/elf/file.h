@@ -17,8 +17,9 @@ typedef struct ElfFile ElfFile;
 
 /* A place in the file where a probe can sit. */
 typedef struct ElfSite {
-        uint64_t offset; /* in the file, past a leading endbr64 when asked by symbol */
-        char *function;  /* the symbol that it lies in, NULL if none is known; owned */
+        uint64_t offset;   /* in the file, past a leading endbr64 when asked by symbol */
+        char *function;    /* the symbol that it lies in, NULL if none is known; owned */
+        uint64_t distance; /* from the beginning of that; 0 also past its endbr64 */
 } ElfSite;
 
 void elf_site_done(ElfSite *site);
@@ -62,15 +63,15 @@ bool elf_file_is_program(const ElfFile *elf);
 
 /*
  * Resolves a probe site as written in the configuration: "symbol", "symbol@VERSION",
- * "symbol+0x1c" or "0x12a0" (a file offset). A symbol can also be what it is called in the source
- * (elf/declared-name.h). It is looked for in .symtab, that of the separate debug file or in
- * .gnu_debugdata if the file was stripped, then in .dynsym. Fails with a negative errno and a
- * sentence in *ret_error:
+ * "symbol+0x1c", "0x12a0" (a file offset) or "file.c:123" (elf/line-table.h). A symbol can also be
+ * what it is called in the source (elf/declared-name.h). It is looked for in .symtab, that of the
+ * separate debug file or in .gnu_debugdata if the file was stripped, then in .dynsym. Fails with a
+ * negative errno and a sentence in *ret_error:
  *
  * - -EINVAL: not a site
- * - -ESRCH: no such symbol; the sentence lists near names
+ * - -ESRCH: no such symbol or line; the sentence lists near ones
  * - -ERANGE: outside the file, the executable segments or the function
- * - -ENOTUNIQ: several functions of this name at different places
+ * - -ENOTUNIQ: several functions of this name or with this line, at different places
  * - -EOPNOTSUPP: an indirect function (IFUNC), a USDT probe
  */
 int elf_file_resolve(ElfFile *elf, const char *site, ElfSite *ret, char **ret_error);

@@ -65,4 +65,10 @@ int elf_file_read_word(const ElfFile *elf, uint64_t address, uint64_t *ret);
  */
 bool elf_file_points_into(const ElfFile *elf, const FunctionCode *code);
 
+/* Is it "file.c:123"? *ret_length is that of the file's name. */
+bool line_site_parse(const char *site, size_t *ret_length, unsigned *ret_line);
+
+/* As elf_file_resolve() does of these. */
+int elf_file_resolve_line(ElfFile *elf, const char *site, ElfSite *ret, char **ret_error);
+
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The libraries of a program: what it needs (DT_NEEDED), then what these need, and so on. Which file
- * a name stands for depends on who asks: see elf/library.h.
+ * The libraries of a program: what it needs (DT_NEEDED), then what these need, and so on. Which
+ * file a name stands for depends on who asks: see elf/library.h.
  */
 
 #include "elf/libraries.h"

@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 
-/* A program, and all the libraries that it is linked with, in the order in which they are loaded. */
+/* A program and the libraries that it is linked with, in the order in which they are found. */
 
 #define LIBRARIES_MAX 1024
 

@@ -26,6 +26,7 @@
 static int resolve_offset(ElfFile *elf, const char *site, ElfSite *ret, char **ret_error) {
         ElfSite result = {};
         SymbolTable tables[2];
+        uint64_t address, size;
         GElf_Phdr phdr;
         char *end;
         int r;
@@ -48,10 +49,12 @@ static int resolve_offset(ElfFile *elf, const char *site, ElfSite *ret, char **r
                                       elf->path);
 
         elf_file_load_symbols(elf, tables);
-        r = elf_file_name_function(elf, phdr.p_vaddr + (result.offset - phdr.p_offset),
-                                   &result.function);
+        address = phdr.p_vaddr + (result.offset - phdr.p_offset);
+        r = elf_file_name_function(elf, address, &result.function);
         if (r < 0)
                 return r;
+        if (elf_file_extent_at(elf, address, &result.distance, &size))
+                result.distance = address - result.distance;
         *ret = result;
         return 0;
 }
@@ -266,6 +269,7 @@ static int resolve_symbol(ElfFile *elf, const char *text, ElfSite *ret, char **r
         if (r < 0)
                 return r;
 
+        result.distance = site.addend;
         result.function = strndup(text, site.text_length);
         if (!result.function)
                 return -ENOMEM;
@@ -279,6 +283,8 @@ int elf_file_resolve(ElfFile *elf, const char *site, ElfSite *ret, char **ret_er
                                       "'%s' is a USDT probe, which this version cannot use: give "
                                       "a function or an offset",
                                       site);
+        if (line_site_parse(site, &(size_t){ 0 }, &(unsigned){ 0 }))
+                return elf_file_resolve_line(elf, site, ret, ret_error);
         if (isdigit((unsigned char) site[0]))
                 return resolve_offset(elf, site, ret, ret_error);
         return resolve_symbol(elf, site, ret, ret_error);

@@ -341,23 +341,31 @@ static int append_stop(sd_bus_message *m, const Binding *binding) {
         return r;
 }
 
+/* The function, and how far behind its beginning; else as it is configured. */
+static char *describe_site(const ElfSite *site, const char *configured) {
+        if (site->function && site->distance > 0)
+                return sentence_make("%s+0x%" PRIx64, site->function, site->distance);
+        return strdup(site->function ?: configured);
+}
+
 static int append_verified(sd_bus_message *m, const Binding *binding, const Verdict *verdict) {
         const BindingResolved *resolved = &binding->resolved;
         bool is_return = binding_stop_is_return(binding);
+        _cleanup_free_ char *start = NULL, *stop = NULL;
         int r;
 
+        start = describe_site(&resolved->sites.start, binding->start);
+        stop = is_return ? strdup(binding->stop)
+                         : describe_site(&resolved->sites.stop, binding->stop);
+        if (!start || !stop)
+                return -ENOMEM;
         r = sd_bus_message_open_container(m, 'a', "{sv}");
         if (r < 0)
                 return r;
-        r = sd_bus_message_append(m, "{sv}{sv}{sv}{sv}{sv}{sv}",
-                                  "executable", "s", resolved->path,
-                                  "start", "s", resolved->sites.start.function ?: binding->start,
-                                  "start-offset", "t", resolved->sites.start.offset,
-                                  "stop", "s",
-                                  is_return ? binding->stop
-                                            : resolved->sites.stop.function ?: binding->stop,
-                                  "backend", "s", verdict->backend,
-                                  "reason", "s", verdict->reason);
+        r = sd_bus_message_append(m, "{sv}{sv}{sv}{sv}{sv}{sv}", "executable", "s", resolved->path,
+                                  "start", "s", start, "start-offset", "t",
+                                  resolved->sites.start.offset, "stop", "s", stop, "backend", "s",
+                                  verdict->backend, "reason", "s", verdict->reason);
         if (r < 0)
                 return r;
         if (!is_return) {

@@ -91,11 +91,16 @@ static int take_binding(Packet *question, Binding **ret) {
 static void put_site(Packet *packet, const ElfSite *site) {
         packet_put_number(packet, site->offset);
         packet_put_string(packet, site->function);
+        packet_put_number(packet, site->distance);
 }
 
 static int take_site(Packet *packet, ElfSite *site) {
+        int r;
+
         site->offset = packet_take_number(packet);
-        return free_and_strdup(&site->function, packet_take_string(packet));
+        r = free_and_strdup(&site->function, packet_take_string(packet));
+        site->distance = packet_take_number(packet);
+        return r;
 }
 
 static void put_exits(Packet *packet, const FunctionExits *exits) {

@@ -70,7 +70,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                              "only_unwind",
                                              "pointer_by_table",
                                              "switch_by_distance",
-                                             "n::f(int)" };
+                                             "n::f(int)",
+                                             "names.c:13",
+                                             "unit/names.c:24",
+                                             "names.c:26" };
         _cleanup_close_ int fd = memfd_create("fuzz", MFD_CLOEXEC);
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         _cleanup_free_ char *sentence = NULL;

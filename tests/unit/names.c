@@ -5,7 +5,7 @@
  * it is loaded, the same twice, inlined. make-names makes files of it. Never run.
  */
 
-#define NOINLINE __attribute__((noinline, noclone))
+#define NOINLINE __attribute__((noinline))
 
 volatile int sink;
 

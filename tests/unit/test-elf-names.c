@@ -5,6 +5,8 @@
  * by make-names. nm says where they are.
  */
 
+#include <limits.h>
+
 #include "elf/file.h"
 #include "elf/functions.h"
 #include "elf/libraries.h"
@@ -116,6 +118,102 @@ static void test_only_exported_names(void **state) {
         }
 }
 
+/* The lowest address that objdump shows for a line of names.c, as a statement. */
+static uint64_t ask_objdump(unsigned line) {
+        FILE *pipe = popen("objdump --dwarf=decodedline " NAMES "/full", "re");
+        _cleanup_free_ char *text = NULL;
+        unsigned long lowest = ULONG_MAX;
+        size_t size = 0;
+
+        assert_non_null(pipe);
+        while (getline(&text, &size, pipe) > 0) {
+                unsigned long address;
+                unsigned number;
+
+                if (sscanf(text, "%*s %u 0x%lx", &number, &address) == 2 && number == line &&
+                    strstr(text, " x\n") && address < lowest)
+                        lowest = address;
+        }
+        assert_ok(pclose(pipe));
+        assert_int_not_equal(lowest, ULONG_MAX);
+        return lowest;
+}
+
+/* The line of names.c that has this text. */
+static unsigned line_with(const char *words) {
+        _cleanup_free_ char *text = NULL;
+        FILE *source = fopen(NAMES_SOURCE, "re");
+        size_t size = 0;
+        unsigned line;
+
+        assert_non_null(source);
+        for (line = 1; getline(&text, &size, source) > 0; line++)
+                if (strstr(text, words))
+                        break;
+        (void) fclose(source);
+        assert_non_null(strstr(text, words));
+        return line;
+}
+
+static char *line_site(const char *file, unsigned line) {
+        static char site[256];
+
+        (void) snprintf(site, sizeof(site), "%s:%u", file, line);
+        return site;
+}
+
+static void assert_line(ElfFile *elf, const char *site, const char *function, unsigned line) {
+        _cleanup_(elf_site_done) ElfSite found = {};
+
+        assert_ok(elf_file_resolve(elf, site, &found, NULL));
+        assert_int_equal(found.offset, ask_objdump(line));
+        assert_string_equal(found.function, function);
+        assert_int_equal(found.offset - found.distance, ask_nm(function, ""));
+}
+
+static void test_lines(void **state) {
+        static const char *const variants[] = {
+                "full",     "dwarf4", "dwarf5",          "zlib",
+                "zlib-gnu", "split",  "with-debug-file", "by-link/stripped"
+        };
+        unsigned hidden = line_with("return n * 3"), again = line_with("int again"),
+                 inlined = line_with("return n ^ sink"), empty = line_with("extern __typeof__");
+
+        for (size_t i = 0; i < ELEMENTSOF(variants); i++) {
+                bool has_file = streq(variants[i], "with-debug-file");
+                _cleanup_(elf_file_freep) ElfFile *elf =
+                        open_variant(has_file ? "stripped" : variants[i]);
+
+                if (has_file)
+                        elf_file_set_debug_directory(elf, NAMES "/debug");
+                assert_line(elf, line_site("names.c", hidden), "hidden", hidden);
+                assert_line(elf, line_site("unit/names.c", again), "again", again);
+                assert_line(elf, line_site(NAMES_SOURCE, again), "again", again);
+                assert_no_site(elf, line_site("names.c", inlined), -ENOTUNIQ, "in 2 functions of ");
+                assert_no_site(elf, line_site("names.c", inlined), -ENOTUNIQ, "again+0x");
+                assert_no_site(elf, line_site("names.c", empty), -ESRCH, "lines with code are");
+                assert_no_site(elf, line_site("names.c", 1), -ESRCH, "nearest line with code is");
+                assert_no_site(elf, line_site("ames.c", again), -ESRCH, "No source file 'ames.c'");
+                assert_no_site(elf, line_site("t/names.c", again), -ESRCH, "No source file");
+                assert_no_site(elf, line_site("other.c", again), -ESRCH, "No source file");
+        }
+}
+
+/* Lines of other files, of damaged ones, and what is no line at all. */
+static void test_no_lines(void **state) {
+        static const char *const others[] = { "names.c:", "names.c:x",   "names.c:0",
+                                              ":12",      "names.c::12", "names.c:99999999" };
+        _cleanup_(elf_file_freep) ElfFile *stripped = open_variant("stripped"),
+                                          *other = open_variant("other-id/stripped"),
+                                          *cut = open_variant("cut-lines-file");
+
+        assert_no_site(stripped, "names.c:12", -ESRCH, "has no line numbers (DWARF): install");
+        assert_no_site(other, "names.c:12", -ESRCH, "names.debug are of another build)");
+        assert_no_site(cut, "names.c:12", -ESRCH, "No source file 'names.c'");
+        for (size_t i = 0; i < ELEMENTSOF(others); i++)
+                assert_no_site(cut, others[i], -ESRCH, "No function '");
+}
+
 static const ElfFunction *find(const ElfFunctions *functions, const char *name) {
         for (size_t i = 0; i < functions->n; i++)
                 if (streq(functions->items[i].name, name))
@@ -170,10 +268,9 @@ static void test_libraries(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_all_names),
-                cmocka_unit_test(test_only_exported_names),
-                cmocka_unit_test(test_list),
-                cmocka_unit_test(test_libraries),
+                cmocka_unit_test(test_all_names), cmocka_unit_test(test_only_exported_names),
+                cmocka_unit_test(test_lines),     cmocka_unit_test(test_no_lines),
+                cmocka_unit_test(test_list),      cmocka_unit_test(test_libraries),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
