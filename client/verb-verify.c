@@ -27,6 +27,7 @@ static const Field fields[] = {
         { "stop", "Stop", FIELD_TEXT },
         { "stop-offset", "Stop offset", FIELD_OFFSET },
         { "stop-note", "Stops at", FIELD_TEXT },
+        { "inlined-note", "Inlined", FIELD_TEXT },
         { "cost", "Cost", FIELD_TEXT },
         { "unwinding-cost", "Unwinding", FIELD_TEXT },
         { "backend", "Back end", FIELD_TEXT },

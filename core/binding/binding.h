@@ -14,6 +14,7 @@
 #include "binding/rate-limit.h"
 #include "elf/file.h"
 #include "elf/function-exits.h"
+#include "elf/inlined.h"
 #include "elf/probe-kind.h"
 #include "report/violation.h"
 
@@ -95,7 +96,8 @@ typedef struct BindingResolved {
         FileStamp stamp; /* the same, since when it is compared */
         BindingSites sites;
         ProbeKind start_kind;
-        ProbeKind stop_kind; /* of several ways out, the dearest */
+        ProbeKind stop_kind;  /* of several ways out, the dearest */
+        InlinedCopies copies; /* of the function that the start is in */
 } BindingResolved;
 
 /* The cgroup that it is confined to. */
@@ -181,6 +183,7 @@ typedef struct Binding {
         bool enabled;
         unsigned cpu_limit; /* what its probes may cost, in percent of a CPU; see base/percent.h */
         bool unsafe;        /* Start= and Stop= are right, though nothing in the file tells */
+        bool wants_copies;  /* not configured: to be resolved with BindingResolved.copies */
         BindingSource source;
 
         /* What holds: the configured budgets, or those of SetBudget(). BUDGET_NONE: not limited. */

@@ -20,6 +20,7 @@ int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) 
         _cleanup_free_ char *path = NULL, *build_id = NULL;
         _cleanup_(binding_file_freep) BindingFile *file = NULL;
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        InlinedCopies copies = {};
         struct stat st;
         int r;
 
@@ -33,6 +34,10 @@ int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) 
         if (fstat(elf_file_fd(elf), &st) < 0)
                 return -errno;
         r = binding_resolve_sites(binding, elf, &sites, ret_error);
+        if (r < 0)
+                return r;
+        if (binding->wants_copies)
+                r = inlined_copies_count(elf, sites.start.offset, &copies);
         if (r < 0)
                 return r;
         r = free_and_strdup(&build_id, elf_file_build_id(elf));
@@ -54,6 +59,7 @@ int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) 
         resolved->build_id = TAKE_PTR(build_id);
         binding_sites_done(&resolved->sites);
         resolved->sites = sites;
+        resolved->copies = copies;
         sites = (BindingSites){};
         binding_read_probe_kinds(binding, elf_file_fd(elf));
         *ret_file = TAKE_PTR(file);

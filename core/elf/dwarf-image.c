@@ -17,8 +17,8 @@
 #include "elf/machine.h"
 #include "elf/section.h"
 
-#define IMAGE_SIZE_MAX (UINT64_C(320) << 20)
-#define N_MAX          4
+#define IMAGE_SIZE_MAX (UINT64_C(256) << 20)
+#define N_MAX          5
 #define NAME_SIZE      32
 #define GAP            16 /* zeros behind each section: libdw may read a string past its end */
 #define GNU_HEADER     12 /* "ZLIB" and the size, of .zdebug_ sections */

@@ -169,8 +169,13 @@ static int no_lines(int error, const ElfFile *elf, const char *site, char **ret_
                                       "function",
                                       site, elf->path, other ? " (those in " : "", other ?: "",
                                       other ? " are of another build)" : "");
-        case -EFBIG:
         case -E2BIG:
+                return sentence_error(
+                        -ENOTUNIQ, ret_error,
+                        "The code of '%s' is in more than %u places of %s, because it "
+                        "was inlined: name a function",
+                        site, LINE_PLACES_MAX, elf->path);
+        case -EFBIG:
                 return sentence_error(
                         -ERANGE, ret_error,
                         "'%s' cannot be found in %s, whose line numbers are too large "

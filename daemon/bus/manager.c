@@ -341,6 +341,29 @@ static int append_stop(sd_bus_message *m, const Binding *binding) {
         return r;
 }
 
+/* How often the function was inlined, if it was, or may have been. */
+static int append_copies(sd_bus_message *m, const Binding *binding) {
+        const char *function = binding->resolved.sites.start.function ?: "the function";
+        const InlinedCopies *copies = &binding->resolved.copies;
+        _cleanup_free_ char *note = NULL;
+
+        if (!copies->is_known || (copies->is_complete && copies->n == 0))
+                return 0;
+        if (copies->n == 0)
+                note = sentence_make(
+                        "Inlined copies of %s are not measured, but could not be counted",
+                        function);
+        else
+                note = sentence_make("%s%" PRIu64 " inlined cop%s of %s %s not measured",
+                                     copies->is_complete ? "" : "At least ", copies->n,
+                                     copies->n == 1 ? "y" : "ies", function,
+                                     copies->n == 1 ? "is" : "are");
+        if (!note)
+                return -ENOMEM;
+        return sd_bus_message_append(m, "{sv}{sv}", "inlined-copies", "t", copies->n,
+                                     "inlined-note", "s", note);
+}
+
 /* The function, and how far behind its beginning; else as it is configured. */
 static char *describe_site(const ElfSite *site, const char *configured) {
         if (site->function && site->distance > 0)
@@ -380,6 +403,8 @@ static int append_verified(sd_bus_message *m, const Binding *binding, const Verd
                         return r;
         }
         r = append_stop(m, binding);
+        if (r >= 0)
+                r = append_copies(m, binding);
         if (r >= 0 && verdict->cost)
                 r = sd_bus_message_append(m, "{sv}", "cost", "s", verdict->cost);
         if (r >= 0 && verdict->unwinding_cost)

@@ -51,6 +51,7 @@ int question_put_resolve(Packet *question, const Binding *binding) {
         packet_init(question);
         packet_put_number(question, QUESTION_RESOLVE);
         put_root(question, binding);
+        packet_put_number(question, binding->wants_copies);
         for (const char *const *key = binding_keys(); *key; key++) {
                 _cleanup_free_ char *value = NULL;
                 int r;
@@ -75,6 +76,8 @@ static int take_binding(Packet *question, Binding **ret) {
         r = binding_new("question", &binding);
         if (r >= 0)
                 r = take_root(question, binding);
+        if (r >= 0)
+                binding->wants_copies = packet_take_number(question);
         while (r >= 0 && (key = packet_take_string(question))) {
                 const char *value = packet_take_string(question);
 
@@ -163,6 +166,21 @@ static int take_kinds(Packet *packet, BindingResolved *resolved) {
         return 0;
 }
 
+static void put_copies(Packet *packet, const InlinedCopies *copies) {
+        packet_put_number(packet, copies->is_known);
+        packet_put_number(packet, copies->is_complete);
+        packet_put_number(packet, copies->n);
+}
+
+static InlinedCopies take_copies(Packet *packet) {
+        InlinedCopies copies;
+
+        copies.is_known = packet_take_number(packet);
+        copies.is_complete = packet_take_number(packet);
+        copies.n = packet_take_number(packet);
+        return copies;
+}
+
 static void put_stamp(Packet *packet, const FileStamp *stamp) {
         packet_put_number(packet, stamp->size);
         packet_put_number(packet, stamp->mtime_ns);
@@ -190,6 +208,7 @@ static void put_resolved(Packet *packet, const BindingResolved *resolved, const 
         put_stop(packet, &resolved->sites);
         packet_put_number(packet, resolved->start_kind);
         packet_put_number(packet, resolved->stop_kind);
+        put_copies(packet, &resolved->copies);
         packet_put_number(packet, file->is_program);
 }
 
@@ -212,6 +231,7 @@ static int take_resolved(Packet *packet, BindingResolved *resolved, BindingFile 
                 r = take_stop(packet, &resolved->sites);
         if (r >= 0)
                 r = take_kinds(packet, resolved);
+        resolved->copies = take_copies(packet);
         file->is_program = packet_take_number(packet);
         return r;
 }

@@ -120,6 +120,7 @@ int manager_verify_binding(Manager *m, Binding *binding, Verdict *ret, char **re
         bool runs;
         int r;
 
+        binding->wants_copies = true;
         r = manager_prepare_binding(m, binding, &file, &runs, ret_error);
         if (r < 0)
                 return r;

@@ -12,10 +12,12 @@
 #include "elf/file.h"
 #include "elf/function-exits.h"
 #include "elf/functions.h"
+#include "elf/inlined.h"
 #include "fuzz.h"
 
-static void look_around(const ElfFile *elf, uint64_t offset) {
+static void look_around(ElfFile *elf, uint64_t offset) {
         FunctionExits exits = {};
+        InlinedCopies copies;
         const char *reason = NULL;
         uint64_t begin;
         int r;
@@ -27,6 +29,7 @@ static void look_around(const ElfFile *elf, uint64_t offset) {
         for (size_t i = 0; i < exits.n; i++)
                 fuzz_assert(function_check_boundary(elf, exits.offsets[i], &begin, &reason) != 0);
         function_exits_done(&exits);
+        fuzz_assert(inlined_copies_count(elf, offset, &copies) == 0);
 }
 
 static void resolve(ElfFile *elf, const char *site) {

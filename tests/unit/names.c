@@ -14,6 +14,12 @@ static NOINLINE int hidden(int n) {
         return n * 3;
 }
 
+int kept(int n);
+inline __attribute__((always_inline)) int kept(int n) {
+        sink += 7 * n;
+        return sink;
+}
+
 static inline __attribute__((always_inline)) int inlined(int n) {
         sink -= n;
         return n ^ sink;
@@ -21,11 +27,11 @@ static inline __attribute__((always_inline)) int inlined(int n) {
 
 int exported(int n) {
         sink++;
-        return hidden(n) + inlined(n); /* LINE: call */
+        return hidden(n) + inlined(n) + kept(n);
 }
 
 int again(int n) {
-        return inlined(n) + inlined(n + 1);
+        return inlined(n) + inlined(n + 1) + kept(n) + kept(n + 2);
 }
 
 extern __typeof__(exported) same_as_exported __attribute__((alias("exported")));

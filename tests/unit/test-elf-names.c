@@ -9,6 +9,7 @@
 
 #include "elf/file.h"
 #include "elf/functions.h"
+#include "elf/inlined.h"
 #include "elf/libraries.h"
 #include "test.h"
 
@@ -89,7 +90,7 @@ static void test_all_names(void **state) {
                         elf_file_set_debug_directory(elf, NAMES "/debug");
                 assert_exported(elf);
                 assert_site(elf, "hidden", ask_nm("hidden", ""));
-                assert_no_site(elf, "hiden", -ESRCH, "names 11 functions; near names: hidden");
+                assert_no_site(elf, "hiden", -ESRCH, "names 12 functions; near names: hidden");
                 assert_no_site(elf, "chosen", -EOPNOTSUPP, "'__chosen_*'' lists 2");
                 assert_site(elf, "__chosen_fast", ask_nm("__chosen_fast", ""));
         }
@@ -112,7 +113,7 @@ static void test_only_exported_names(void **state) {
                 _cleanup_(elf_file_freep) ElfFile *elf = open_variant(variants[i].name);
 
                 assert_exported(elf);
-                assert_no_site(elf, "hidden", -ESRCH, "is stripped and names only 5 functions");
+                assert_no_site(elf, "hidden", -ESRCH, "is stripped and names only 6 functions");
                 assert_no_site(elf, "hidden", -ESRCH, variants[i].words);
                 assert_no_site(elf, "chosen", -EOPNOTSUPP, "install the debug symbols");
         }
@@ -199,6 +200,32 @@ static void test_lines(void **state) {
         }
 }
 
+/* Two in again(), one in exported(). */
+static void test_inlined(void **state) {
+        static const char *const variants[] = { "full", "dwarf4", "dwarf5", "zlib",
+                                                "by-link/stripped" };
+        _cleanup_(elf_file_freep) ElfFile *stripped = open_variant("stripped"),
+                                          *split = open_variant("split");
+        InlinedCopies copies;
+
+        for (size_t i = 0; i < ELEMENTSOF(variants); i++) {
+                _cleanup_(elf_file_freep) ElfFile *elf = open_variant(variants[i]);
+
+                assert_ok(inlined_copies_count(elf, ask_nm("kept", ""), &copies));
+                assert_true(copies.is_known && copies.is_complete);
+                assert_int_equal(copies.n, 3);
+                assert_ok(inlined_copies_count(elf, ask_nm("kept", "") + 1, &copies));
+                assert_int_equal(copies.n, 3);
+                assert_ok(inlined_copies_count(elf, ask_nm("again", ""), &copies));
+                assert_true(copies.is_known && copies.is_complete);
+                assert_int_equal(copies.n, 0);
+        }
+        assert_ok(inlined_copies_count(stripped, ask_nm("again", ""), &copies));
+        assert_false(copies.is_known);
+        assert_ok(inlined_copies_count(split, ask_nm("again", ""), &copies));
+        assert_false(copies.is_known);
+}
+
 /* Lines of other files, of damaged ones, and what is no line at all. */
 static void test_no_lines(void **state) {
         static const char *const others[] = { "names.c:", "names.c:x",   "names.c:0",
@@ -270,7 +297,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_all_names), cmocka_unit_test(test_only_exported_names),
                 cmocka_unit_test(test_lines),     cmocka_unit_test(test_no_lines),
-                cmocka_unit_test(test_list),      cmocka_unit_test(test_libraries),
+                cmocka_unit_test(test_inlined),   cmocka_unit_test(test_list),
+                cmocka_unit_test(test_libraries),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
