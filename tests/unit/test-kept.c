@@ -17,7 +17,9 @@
 #include "test.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-#define FULL  (sizeof(KeptCommon) + 2 * sizeof(KeptBinding) + 3 * sizeof(KeptUnit))
+#define FULL                                                                                       \
+        (sizeof(KeptCommon) + 2 * (sizeof(KeptBinding) + 2 * sizeof(Histogram)) +                  \
+         3 * sizeof(KeptUnit))
 
 static const KeptFormat format = {
         .mode = DEADLINE_FENTRY,
