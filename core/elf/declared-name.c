@@ -15,6 +15,7 @@
 
 #define DECLARATION_MAX 1024
 #define CANDIDATES_MAX  4
+#define ASKED_MAX       180 /* what is longer, nobody can write: BINDING_VALUE_MAX */
 
 typedef struct Search {
         const char *name;
@@ -80,19 +81,27 @@ static bool has_name(const Search *search, const char *mangled, char *declaratio
                  is_same(search->name, end, declaration)));
 }
 
+/* Two constructors are declared once. */
+static bool tells_apart(const Search *search, const char *declaration) {
+        if (is_same(search->name, search->name + search->length, declaration))
+                return false;
+        for (size_t i = 0; i < search->n_candidates; i++)
+                if (streq(search->candidates[i], declaration))
+                        return false;
+        return strlen(declaration) <= ASKED_MAX;
+}
+
 static int add_candidate(Search *search, const char *mangled) {
         char declaration[DECLARATION_MAX];
 
         if (search->n_candidates == CANDIDATES_MAX)
                 return 0;
         (void) mangled_name_decode(mangled, true, declaration, sizeof(declaration));
-        /* Two constructors are declared once. */
-        for (size_t i = 0; i < search->n_candidates; i++)
-                if (streq(search->candidates[i], declaration)) {
-                        (void) snprintf(declaration, sizeof(declaration), "%.*s",
-                                        (int) strcspn(mangled, "@"), mangled);
-                        break;
-                }
+        if (!tells_apart(search, declaration))
+                (void) snprintf(declaration, sizeof(declaration), "%.*s",
+                                (int) strcspn(mangled, "@"), mangled);
+        if (strlen(declaration) > ASKED_MAX)
+                return 0;
         search->candidates[search->n_candidates] = strdup(declaration);
         return search->candidates[search->n_candidates++] ? 0 : -ENOMEM;
 }
@@ -124,9 +133,10 @@ static int several(const Search *search, const char *path, char **ret_error) {
                 list = longer;
         }
         return sentence_error(-ENOTUNIQ, ret_error,
-                              "Several functions in %s are named '%.*s': give one of them, such as "
-                              "%s; 'tlobctl functions' lists all",
-                              path, (int) search->length, search->name, list ?: "");
+                              "Several functions in %s are named '%.*s': give one of them%s%s; "
+                              "'tlobctl functions' lists all, with their offsets",
+                              path, (int) search->length, search->name, list ? ", such as " : "",
+                              list ?: "");
 }
 
 int declared_name_find(const SymbolTable *table, const char *path, const char *name, size_t length,

@@ -486,6 +486,13 @@ static void test_declared_names(void **state) {
         assert_int_equal(elf_file_resolve(elf, "std::ostream::operator<<", &site, &sentence),
                          -ENOTUNIQ);
         assert_non_null(strstr(sentence, "'std::ostream::operator<<("));
+        free(sentence);
+        sentence = NULL;
+        /* Several that are declared alike: what is offered is taken. */
+        assert_int_equal(elf_file_resolve(elf, "std::exception::~exception()", &site, &sentence),
+                         -ENOTUNIQ);
+        assert_non_null(strstr(sentence, "such as '_ZNSt9exceptionD"));
+        assert_null(strstr(sentence, "such as 'std::"));
         assert_int_equal(elf_file_resolve(elf, "std::ostream::no_such()", &site, NULL), -ESRCH);
         assert_int_equal(elf_file_resolve(elf, "std::ostream::flush\t()", &site, NULL), -EINVAL);
         assert_int_equal(elf_file_resolve(elf, "::", &site, NULL), -ESRCH);
