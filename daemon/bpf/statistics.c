@@ -59,13 +59,14 @@ int bpf_entry_read_statistics(BpfBackend *b, const Entry *entry, Statistics *ret
         reach = entry->retired ? entry->reach
                                : site_table_get_reach(&b->start_sites, entry->start_site);
         *ret = (Statistics){
-                .late_max_ns = reach.late_max_ns,
                 .cost_ns = entry->retired ? entry->cost_ns
                                           : bpf_entry_get_cost(b, entry) - entry->cost_base_ns,
         };
         books_sum(books, b->n_cpus, &ret->counters);
         books_set_reach(&ret->counters, &reach);
         books_subtract(&ret->counters, &entry->base);
+        /* Of no process since the reset. */
+        ret->late_max_ns = ret->counters.processes > 0 ? reach.late_max_ns : 0;
         for (size_t cpu = 0; cpu < b->n_cpus; cpu++)
                 if (maxima[cpu] > ret->max_ns)
                         ret->max_ns = maxima[cpu];
