@@ -20,7 +20,8 @@
 #include "manager/watch.h"
 
 #define CHECKS_MAX  32 /* in one turn of the loop */
-#define RETRIES_MAX 5  /* after 1, 2, 4 ... seconds */
+#define RETRIES_MAX 8  /* after 1, 2, 4 ... seconds; of one whose file cannot be used */
+#define STEPS_MAX   5  /* of one whose file is missing: the last one again and again */
 
 /* Its probes are to go now. They come back when it has come to rest. */
 static void begin_writing(Manager *m, Binding *binding, uint64_t delay_usec) {
@@ -111,12 +112,18 @@ bool manager_file_fits(Manager *m, Binding *binding) {
 
 static void settle(Manager *m, Binding *binding) {
         unsigned retries = binding->watch.retries;
+        bool is_waiting;
 
         binding->watch.is_written = false;
         manager_settle_binding(m, binding);
-        if (binding->measurement.state != BINDING_FAILED || retries >= RETRIES_MAX)
+        is_waiting = binding->measurement.state == BINDING_WAITING;
+        if (binding->measurement.backend || binding->watch.due_usec > 0 ||
+            (!is_waiting &&
+             (binding->measurement.state != BINDING_FAILED || retries >= RETRIES_MAX)))
                 return;
         /* Perhaps somebody is on the way to write it. */
+        if (is_waiting && retries >= STEPS_MAX)
+                retries = STEPS_MAX - 1;
         binding->watch.retries = retries + 1;
         manager_check_file_later(m, binding, WATCH_INTERVAL_USEC << retries);
 }
@@ -125,6 +132,11 @@ static void check_file(Manager *m, Binding *binding, uint64_t usec) {
         binding->watch.due_usec = 0;
         if (binding->watch.is_written && backends_are_removing(m->backends)) {
                 manager_check_file_later(m, binding, WATCH_CLOSED_USEC);
+                return;
+        }
+        /* What is being read is read to its end. */
+        if (!binding->measurement.backend && binding->measurement.question > 0) {
+                manager_check_file_later(m, binding, WATCH_INTERVAL_USEC);
                 return;
         }
         binding->watch.looked_usec = usec;

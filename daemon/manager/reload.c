@@ -151,7 +151,7 @@ static int finish_reload(Manager *m) {
                 manager_take_instances(m);
                 manager_apply_config(m, config);
                 load_templates(m);
-                log_info("%zu bindings are configured.", m->config->bindings.n);
+                log_info("Bindings that are configured: %zu.", m->config->bindings.n);
         }
 
         m->is_settling = files_is_busy(m->files);

@@ -53,7 +53,7 @@ int manager_wait_for_unit(Manager *m, Binding *binding, bool is_resolved) {
         reason = is_missing ? sentence_make("systemd cannot load %s, or there is no such unit",
                                             binding->unit)
                             : sentence_make("%s is not running%s", binding->unit,
-                                            is_resolved ? "" : ", and is not installed");
+                                            is_resolved ? "" : ", and its program or library is not there");
         if (!reason)
                 return -ENOMEM;
         manager_forget_unit(binding);

@@ -66,7 +66,7 @@ matches "shell: say what else" "$(why shell)" 'ExecStart= of shell.service is /b
 equal "script: a script" "$(state script)" failed
 matches "script: say what else" "$(why script)" 'a-script is not an ELF file but a script.*Write Executable='
 equal "missing: a program that is not installed is no failure" "$(state missing)" waiting
-matches "missing: but told" "$(why missing)" 'not installed'
+matches "missing: but told" "$(why missing)" 'its program or library is not there'
 matches "a slice has no program" "$(tlobctl show -j pure.slice/a | jq -r '.[0].StateReason')" 'pure.slice has no ExecStart=: write Executable='
 
 # Changed by a drop-in, while it waits.

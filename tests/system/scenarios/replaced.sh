@@ -86,6 +86,15 @@ check "a file that takes its place is told of" until_true log_has "'q' is set up
 measured_again q active
 check "the new one runs" "$programs/q"
 check "and is measured" until_true has_windows q 6
+# What nobody could see goes and comes back: each call is measured again, from the first on.
+windows=$(property w.service/r Windows)
+rm "$programs/w"
+check "a program that is removed is missed" until_true sh -c \
+        'tlobctl show -j w.service/r | jq -r .[0].StateReason | grep -q "its program or library is not there"'
+cp "$after" "$programs/w"
+check "and found again" until_true is w.service/r StateReason "w.service is not running"
+check "it runs" systemctl start w
+check "and is measured" until_true has_windows w.service/r $((windows + 1))
 rm "$programs/gone"
 check "one that is removed fails" until_true is gone State failed
 cp "$after" "$programs/gone"
