@@ -13,8 +13,8 @@
 typedef struct Carried Carried;
 
 /*
- * From here on nothing counts for the predecessor any more; its windows that are open have ended, as
- * "removed". Returns 0, -ESTALE (its books have another form, too), or another negative errno.
+ * From here on nothing counts for the predecessor any more; its windows that are open have ended,
+ * as "removed". Returns 0, -ESTALE (its books have another form, too), or another negative errno.
  */
 int carried_take(const Kept *kept, const Pins *pins, Carried **ret);
 Carried *carried_free(Carried *carried);

@@ -50,10 +50,12 @@ int manager_wait_for_unit(Manager *m, Binding *binding, bool is_resolved) {
         bool is_missing = info && !info->is_loaded;
         _cleanup_free_ char *reason = NULL;
 
-        reason = is_missing ? sentence_make("systemd cannot load %s, or there is no such unit",
-                                            binding->unit)
-                            : sentence_make("%s is not running%s", binding->unit,
-                                            is_resolved ? "" : ", and its program or library is not there");
+        reason = is_missing
+                         ? sentence_make("systemd cannot load %s, or there is no such unit",
+                                         binding->unit)
+                         : sentence_make("%s is not running%s", binding->unit,
+                                         is_resolved ? ""
+                                                     : ", and its program or library is not there");
         if (!reason)
                 return -ENOMEM;
         manager_forget_unit(binding);
