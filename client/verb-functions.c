@@ -12,6 +12,7 @@
 
 #include "base/mangled-name.h"
 #include "base/sentence.h"
+#include "binding/binding.h"
 #include "bus-json.h"
 #include "elf/functions.h"
 #include "elf/libraries.h"
@@ -23,7 +24,7 @@
 /* The first one is for those of several files. */
 static const Field fields[] = {
         { "Executable", "EXECUTABLE", FIELD_TEXT },
-        { "Function", "FUNCTION", FIELD_TEXT },
+        { "Name", "FUNCTION", FIELD_WRAPPED },
         { "Offset", "OFFSET", FIELD_OFFSET },
         { "Size", "SIZE", FIELD_COUNT },
         { "Probe", "PROBE", FIELD_TEXT },
@@ -68,6 +69,71 @@ static int find_file(Client *client, const char *name, char **ret) {
         return r;
 }
 
+/* What was looked through. */
+typedef struct Search {
+        Pattern pattern;
+        json_object *rows;
+        bool in_table;
+        size_t n_files;
+        size_t n_functions;
+        bool any_stripped;
+} Search;
+
+/* A function, and what it is in the source. */
+typedef struct Declared {
+        const ElfFunction *function;
+        char *text;     /* "": it has no other name; owned */
+        bool is_shared; /* other functions of the file are declared alike */
+} Declared;
+
+static int compare_declared(const void *a, const void *b) {
+        return strcmp(((const Declared *) a)->text, ((const Declared *) b)->text);
+}
+
+/* As they were. */
+static int compare_places(const void *a, const void *b) {
+        const ElfFunction *x = ((const Declared *) a)->function;
+        const ElfFunction *y = ((const Declared *) b)->function;
+
+        return x < y ? -1 : x > y;
+}
+
+static void free_declared(Declared *declared, size_t n) {
+        for (size_t i = 0; declared && i < n; i++)
+                free(declared[i].text);
+        free(declared);
+}
+
+static void find_shared(Declared *declared, size_t n) {
+        qsort(declared, n, sizeof(*declared), compare_declared);
+        for (size_t i = 1; i < n; i++)
+                if (streq(declared[i].text, declared[i - 1].text) &&
+                    declared[i].function->offset != declared[i - 1].function->offset)
+                        declared[i].is_shared = declared[i - 1].is_shared = true;
+        for (size_t i = 1; i < n; i++)
+                if (streq(declared[i].text, declared[i - 1].text) && declared[i - 1].is_shared)
+                        declared[i].is_shared = true;
+        qsort(declared, n, sizeof(*declared), compare_places);
+}
+
+/* The functions of a file, in their order. NULL: no memory. */
+static Declared *declare_all(const ElfFunctions *functions) {
+        Declared *declared = calloc(functions->n + 1, sizeof(*declared));
+        char text[DECLARATION_MAX];
+
+        for (size_t i = 0; declared && i < functions->n; i++) {
+                (void) mangled_name_decode(functions->items[i].name, true, text, sizeof(text));
+                declared[i] = (Declared){ .function = &functions->items[i], .text = strdup(text) };
+                if (!declared[i].text) {
+                        free_declared(declared, i);
+                        return NULL;
+                }
+        }
+        if (declared)
+                find_shared(declared, functions->n);
+        return declared;
+}
+
 static const char *describe_probe(ProbeKind kind) {
         static const char *const words[PROBE_N_KINDS] = {
                 [PROBE_UNKNOWN] = "",
@@ -79,16 +145,46 @@ static const char *describe_probe(ProbeKind kind) {
         return words[kind];
 }
 
-static int make_row(const ElfFile *elf, const ElfFunction *function, const char *declaration,
-                    json_object **ret) {
-        _cleanup_json_ json_object *row = json_object_new_object();
+/* What Function= takes for it: as in the source, if that is of this function only. */
+static const char *choose_name(const Declared *declared, const char *offset) {
+        const ElfFunction *function = declared->function;
+
+        if (*declared->text && !declared->is_shared && strlen(declared->text) <= BINDING_VALUE_MAX)
+                return declared->text;
+        if (function->ambiguous || strlen(function->name) > BINDING_VALUE_MAX)
+                return offset;
+        return function->name;
+}
+
+/* In a table, what is written twice only takes room. */
+static int add_names(json_object *row, const Declared *declared, bool in_table) {
+        const ElfFunction *function = declared->function;
+        const char *name, *declaration = declared->text;
         char offset[sizeof("0x") + 16];
+        int r;
+
+        (void) snprintf(offset, sizeof(offset), "0x%" PRIx64, function->offset);
+        name = choose_name(declared, offset);
+        if (*declaration == '\0' && name == offset)
+                declaration = function->name;
+        r = json_add_string(row, "Name", name);
+        if (r >= 0 && !in_table)
+                r = json_add_string(row, "Function", function->ambiguous ? offset : function->name);
+        if (r >= 0)
+                r = json_add_string(row, "Declaration",
+                                    in_table && name == declaration ? "" : declaration);
+        return r;
+}
+
+static int make_row(const Search *search, const ElfFile *elf, const Declared *declared,
+                    json_object **ret) {
+        const ElfFunction *function = declared->function;
+        _cleanup_json_ json_object *row = json_object_new_object();
         int r;
 
         if (!row)
                 return -ENOMEM;
-        (void) snprintf(offset, sizeof(offset), "0x%" PRIx64, function->offset);
-        r = json_add_string(row, "Function", function->ambiguous ? offset : function->name);
+        r = add_names(row, declared, search->in_table);
         if (r >= 0)
                 r = json_add_string(row, "Executable", elf_file_path(elf));
         if (r >= 0)
@@ -100,35 +196,20 @@ static int make_row(const ElfFile *elf, const ElfFunction *function, const char 
                         row, "Probe",
                         describe_probe(probe_kind_at(elf_file_fd(elf), function->offset)));
         if (r >= 0)
-                r = json_add_string(row, "Declaration", declaration);
-        if (r >= 0)
                 *ret = TAKE_PTR(row);
         return r;
 }
 
-static int add_row(const ElfFile *elf, const ElfFunction *function, const Pattern *pattern,
-                   json_object *rows) {
-        char declaration[DECLARATION_MAX];
+static int add_row(const Search *search, const ElfFile *elf, const Declared *declared) {
         json_object *row;
         int r;
 
-        (void) mangled_name_decode(function->name, true, declaration, sizeof(declaration));
-        if (!pattern_matches(pattern, function->name) && !pattern_matches(pattern, declaration))
+        if (!pattern_matches(&search->pattern, declared->function->name) &&
+            !pattern_matches(&search->pattern, declared->text))
                 return 0;
-        if (function->ambiguous && *declaration == '\0')
-                (void) snprintf(declaration, sizeof(declaration), "%s", function->name);
-        r = make_row(elf, function, declaration, &row);
-        return r < 0 ? r : json_append(rows, row);
+        r = make_row(search, elf, declared, &row);
+        return r < 0 ? r : json_append(search->rows, row);
 }
-
-/* What was looked through. */
-typedef struct Search {
-        Pattern pattern;
-        json_object *rows;
-        size_t n_files;
-        size_t n_functions;
-        bool any_stripped;
-} Search;
 
 static int complain_none(const Search *search, const char *path) {
         bool one = search->n_files == 1;
@@ -155,11 +236,18 @@ static int complain_none(const Search *search, const char *path) {
 /* Adds the functions of a file. */
 static int look_through(Search *search, ElfFile *elf) {
         _cleanup_(elf_functions_done) ElfFunctions functions = {};
+        Declared *declared;
         int r;
 
         r = elf_file_list_functions(elf, &functions);
+        if (r < 0)
+                return r;
+        declared = declare_all(&functions);
+        if (!declared)
+                return -ENOMEM;
         for (size_t i = 0; i < functions.n && r >= 0; i++)
-                r = add_row(elf, &functions.items[i], &search->pattern, search->rows);
+                r = add_row(search, elf, &declared[i]);
+        free_declared(declared, functions.n);
         search->n_files++;
         search->n_functions += functions.n;
         search->any_stripped |= functions.is_stripped;
@@ -219,6 +307,7 @@ static int show(Client *client, const char *name, const char *pattern) {
         if (!rows)
                 return -ENOMEM;
         search.rows = rows;
+        search.in_table = output->json == JSON_OFF;
         r = find_file(client, name, &path);
         if (r >= 0)
                 r = search_file(client, &search, path);
