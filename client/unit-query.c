@@ -12,6 +12,8 @@
 #include "unit-query.h"
 
 #include <err.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "base/sentence.h"
 #include "base/strings.h"
@@ -198,6 +200,37 @@ static int ask_program(sd_bus *bus, const char *unit, char **ret, sd_bus_error *
         return r < 0 ? r : read_program(reply, ret);
 }
 
+/* What its main process runs, as far as that can be seen: NULL if not. */
+static char *find_running(sd_bus *bus, const char *unit) {
+        _cleanup_free_ char *path = NULL, *program = NULL;
+        char link[64];
+        uint32_t pid;
+
+        if (sd_bus_path_encode(SYSTEMD_PATH "/unit", unit, &path) < 0 ||
+            sd_bus_get_property_trivial(bus, SYSTEMD_NAME, path, SYSTEMD_NAME ".Service", "MainPID",
+                                        NULL, 'u', &pid) < 0 ||
+            pid == 0)
+                return NULL;
+        (void) snprintf(link, sizeof(link), "/proc/%u/exe", pid);
+        program = realpath(link, NULL);
+        return program && access(program, F_OK) >= 0 ? TAKE_PTR(program) : NULL;
+}
+
+/* A wrapper is not what somebody wants to measure. Takes program, or frees it. */
+static char *prefer_running(sd_bus *bus, const char *unit, char *program) {
+        _cleanup_free_ char *configured = realpath(program, NULL);
+        char *running = find_running(bus, unit);
+
+        if (!running || streq_empty(running, configured)) {
+                free(running);
+                return program;
+        }
+        warnx("The main process of %s runs %s, not %s of its ExecStart=: write Executable=%s", unit,
+              running, program, running);
+        free(program);
+        return running;
+}
+
 int unit_program_query(Connection *connection, const char *name, char **ret) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_(unit_files_done) UnitFiles files = {};
@@ -217,8 +250,10 @@ int unit_program_query(Connection *connection, const char *name, char **ret) {
         r = ask_program(connection->bus, asked, ret, &error);
         if (r < 0)
                 return complain(r, &error);
-        if (*ret)
+        if (*ret) {
+                *ret = prefer_running(connection->bus, asked, *ret);
                 return 0;
+        }
         warnx("%s starts no program", id);
         return -ENOENT;
 }

@@ -29,8 +29,9 @@ int unit_files_query(Connection *connection, const char *name, UnitFiles *ret);
 int unit_find_missing(Connection *connection, const char *name, char **ret);
 
 /*
- * Asks which program a service starts: the path of its first ExecStart=. Returns 0, or a negative
- * errno after it has said what is wrong. The caller frees *ret.
+ * Asks which program a service runs: that of its main process, with a remark if it is another one
+ * than its first ExecStart= names; if it does not run, or is somebody else's, that one. Returns 0,
+ * or a negative errno after it has said what is wrong. The caller frees *ret.
  */
 int unit_program_query(Connection *connection, const char *name, char **ret);
 

@@ -63,6 +63,15 @@ equal "other: two programs" "$(state other)" failed
 matches "other: say which" "$(why other)" "$etc/other.service:6: .*several programs.*write Executable="
 equal "shell: an interpreter" "$(state shell)" failed
 matches "shell: say what else" "$(why shell)" 'ExecStart= of shell.service is /bin/sh, which runs other code: write Executable='
+unit wrapped "ExecStart=/bin/sh -c 'exec $victim sleep:600000000000'"
+systemctl daemon-reload
+systemctl start --no-block wrapped
+runs_victim() {
+        tlobctl functions wrapped victim_a 2>/run/wrapped | grep -q '^victim_a '
+}
+check "functions are those of the program that a wrapper has become" until_true runs_victim
+matches "and where that is is said" "$(cat /run/wrapped)" "runs $victim, not /bin/sh of its ExecStart=: write Executable=$victim"
+systemctl stop wrapped
 equal "script: a script" "$(state script)" failed
 matches "script: say what else" "$(why script)" 'a-script is not an ELF file but a script.*Write Executable='
 equal "missing: a program that is not installed is no failure" "$(state missing)" waiting
