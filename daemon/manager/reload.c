@@ -135,7 +135,7 @@ static void refuse_config(Manager *m, Config *config) {
 
 /* All that is needed is known but for files. */
 static int finish_reload(Manager *m) {
-        Config *config;
+        Config *config = NULL;
         int r;
 
         m->reloading = false;
@@ -143,9 +143,10 @@ static int finish_reload(Manager *m) {
         if (r >= 0 && m->violations.size == 0)
                 r = violation_log_init(&m->violations, config->violations_max);
         m->reload_error = r < 0 ? r : 0;
-        if (r < 0)
+        if (r < 0) {
                 log_error_errno(r, "Failed to read the configuration: %m");
-        else if (config->is_incomplete && m->is_ready)
+                config_free(config);
+        } else if (config->is_incomplete && m->is_ready)
                 refuse_config(m, config);
         else {
                 manager_take_instances(m);
