@@ -25,7 +25,7 @@ int bpf_backend_probe(char **ret_reason) {
         };
 
         for (size_t i = 0; i < ELEMENTSOF(needed); i++)
-                if (access(needed[i].path, R_OK) < 0) {
+                if (access(needed[i].path, R_OK) < 0 && (errno == ENOENT || errno == EACCES)) {
                         return sentence_error(-errno, ret_reason,
                                               "The kernel has no %s: %s is missing", needed[i].what,
                                               needed[i].path);
