@@ -21,7 +21,8 @@ int kernel_symbols_find(struct tlob_symbols *ret) {
         bpf = tlob_symbols_bpf__open_and_load();
         if (!bpf)
                 return -errno;
-        r = iterator_run(bpf->progs.find_symbols, NULL);
+        /* Not where libbpf believes that maps cannot be mapped. */
+        r = bpf->bss ? iterator_run(bpf->progs.find_symbols, NULL) : -EOPNOTSUPP;
         if (r >= 0)
                 *ret = bpf->bss->found;
         tlob_symbols_bpf__destroy(bpf);

@@ -266,6 +266,9 @@ static int load_rung(BpfPrograms *programs, const BackendConfig *config, Deadlin
                 r = pin_maps(bpf, programs->pins);
         if (r >= 0)
                 r = tlob_bpf__load(bpf);
+        /* libbpf asks once whether maps can be mapped, and takes any error for a no. */
+        if (r >= 0 && (!bpf->bss || !bpf->data))
+                r = -EOPNOTSUPP;
         if (r < 0) {
                 tlob_bpf__destroy(bpf);
                 return r;
