@@ -415,7 +415,8 @@ int bpf_backend_new(const BackendConfig *config, Backend **ret, char **ret_reaso
                 return sentence_error(
                         r, ret_reason,
                         "The kernel refused the BPF programs: %s; tlobd needs Linux 6.1 or "
-                        "newer, and CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN",
+                        "newer, and CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN; if it has them, "
+                        "restart it: libbpf does not ask again for what it was refused once",
                         strerror(-r));
         }
 
