@@ -89,7 +89,7 @@ int elf_file_visit_needed(const ElfFile *elf, int (*visitor)(const char *name, v
 bool elf_file_is_program(const ElfFile *elf) {
         GElf_Ehdr header;
         Dynamic dynamic;
-        uint64_t flags;
+        uint64_t flags = 0;
 
         if (!gelf_getehdr(elf->elf, &header))
                 return false;
