@@ -22,7 +22,7 @@
 static void read_all(const Kept *kept) {
         size_t n = kept->common->format.bindings_max;
 
-        fuzz_assert((char *) (kept->units + n + 1) == (char *) kept->common + kept->size);
+        fuzz_assert((char *) (kept->base_lengths + n) == (char *) kept->common + kept->size);
         (void) kept_hash(kept->common, kept->size);
         for (size_t i = 0; i < n; i++) {
                 fuzz_assert_string(kept->bindings[i].name);
