@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "bpf/books.h"
 
+#include <bpf/bpf.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void add(struct tlob_books *books, const struct tlob_books *more) {
@@ -29,6 +31,24 @@ void books_sum(const struct tlob_books *per_cpu, size_t n_cpus, Counters *ret) {
         };
         memcpy(ret->ended, sum.ended, sizeof(ret->ended));
         memcpy(ret->spent_ns, sum.spent_ns, sizeof(ret->spent_ns));
+}
+
+int books_read(const BooksMaps *maps, uint32_t index, Statistics *statistics) {
+        _cleanup_free_ struct tlob_books *books = NULL;
+        _cleanup_free_ uint64_t *maxima = NULL;
+
+        books = calloc(maps->n_cpus, sizeof(*books));
+        maxima = calloc(maps->n_cpus, sizeof(*maxima));
+        if (!books || !maxima)
+                return -ENOMEM;
+        if (bpf_map_lookup_elem(maps->statistics_fd, &index, books) < 0 ||
+            bpf_map_lookup_elem(maps->maxima_fd, &index, maxima) < 0)
+                return -errno;
+        books_sum(books, maps->n_cpus, &statistics->counters);
+        for (size_t cpu = 0; cpu < maps->n_cpus; cpu++)
+                if (maxima[cpu] > statistics->max_ns)
+                        statistics->max_ns = maxima[cpu];
+        return 0;
 }
 
 void books_set_reach(Counters *counters, const SiteReach *reach) {

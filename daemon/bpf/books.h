@@ -8,6 +8,19 @@
 
 /* From what the programs and the sites have counted to the counters of a binding. */
 
+/* Where the programs count; the descriptors are not owned. */
+typedef struct BooksMaps {
+        int statistics_fd;
+        int maxima_fd;
+        size_t n_cpus;
+} BooksMaps;
+
+/*
+ * Adds to empty statistics what was counted of the binding at that index since the maps are there:
+ * the longest window, and all counters but those of the reach. Returns 0 or a negative errno.
+ */
+int books_read(const BooksMaps *maps, uint32_t index, Statistics *statistics);
+
 /* Of the programs, on all CPUs: all counters but those of the reach. */
 void books_sum(const struct tlob_books *per_cpu, size_t n_cpus, Counters *ret);
 

@@ -31,19 +31,23 @@ struct Carried {
 /* The predecessor's maps. */
 typedef struct Maps {
         int bindings;
-        int statistics;
-        int maxima;
         int outer_histograms;
         int records;
-        size_t n_cpus;
+        BooksMaps books;
         HistogramTable histograms;
 } Maps;
+
+#define MAPS_NONE                                                                                  \
+        {                                                                                          \
+                .bindings = -EBADF, .outer_histograms = -EBADF, .records = -EBADF,                 \
+                .books = { .statistics_fd = -EBADF, .maxima_fd = -EBADF },                         \
+        }
 
 static void maps_done(Maps *maps) {
         histogram_table_done(&maps->histograms);
         safe_close(maps->bindings);
-        safe_close(maps->statistics);
-        safe_close(maps->maxima);
+        safe_close(maps->books.statistics_fd);
+        safe_close(maps->books.maxima_fd);
         safe_close(maps->outer_histograms);
         safe_close(maps->records);
 }
@@ -53,21 +57,23 @@ static int maps_open(Maps *maps, const Pins *pins, size_t n_bindings) {
                 int *fd;
                 const char *name;
         } all[] = {
-                { &maps->bindings, "map_bindings" }, { &maps->statistics, "map_statistics" },
-                { &maps->maxima, "map_maxima" },     { &maps->outer_histograms, "map_histograms" },
+                { &maps->bindings, "map_bindings" },
+                { &maps->books.statistics_fd, "map_statistics" },
+                { &maps->books.maxima_fd, "map_maxima" },
+                { &maps->outer_histograms, "map_histograms" },
                 { &maps->records, "map_records" },
         };
         int n_cpus = libbpf_num_possible_cpus(), r;
 
         if (n_cpus < 0)
                 return n_cpus;
-        maps->n_cpus = (size_t) n_cpus;
+        maps->books.n_cpus = (size_t) n_cpus;
         for (size_t i = 0; i < ELEMENTSOF(all); i++) {
                 *all[i].fd = bpf_obj_get(pins_path(pins, all[i].name).text);
                 if (*all[i].fd < 0)
                         return -errno;
         }
-        r = histogram_table_init(&maps->histograms, n_bindings, maps->n_cpus,
+        r = histogram_table_init(&maps->histograms, n_bindings, maps->books.n_cpus,
                                  maps->outer_histograms);
         return r < 0 ? r : histogram_table_inherit(&maps->histograms);
 }
@@ -89,25 +95,6 @@ static int withdraw_all(int fd) {
                 __atomic_store_n((uint64_t *) ((char *) memory + i * info.value_size), 0,
                                  __ATOMIC_SEQ_CST);
         bpf_memory_unmap(memory, info.max_entries, info.value_size);
-        return 0;
-}
-
-static int read_counters(const Maps *maps, uint32_t index, Statistics *ret) {
-        _cleanup_free_ struct tlob_books *books = NULL;
-        _cleanup_free_ uint64_t *maxima = NULL;
-
-        books = calloc(maps->n_cpus, sizeof(*books));
-        maxima = calloc(maps->n_cpus, sizeof(*maxima));
-        if (!books || !maxima)
-                return -ENOMEM;
-        if (bpf_map_lookup_elem(maps->statistics, &index, books) < 0 ||
-            bpf_map_lookup_elem(maps->maxima, &index, maxima) < 0)
-                return -errno;
-        *ret = (Statistics){};
-        books_sum(books, maps->n_cpus, &ret->counters);
-        for (size_t cpu = 0; cpu < maps->n_cpus; cpu++)
-                if (maxima[cpu] > ret->max_ns)
-                        ret->max_ns = maxima[cpu];
         return 0;
 }
 
@@ -152,10 +139,10 @@ static int read_lengths(Maps *maps, const Kept *kept, uint32_t index, Histogram 
 
 static int read_binding(Maps *maps, const Kept *kept, uint32_t index, CarriedBinding *ret) {
         const KeptBinding *before = &kept->bindings[index];
-        Statistics statistics;
+        Statistics statistics = {};
         int r;
 
-        r = read_counters(maps, index, &statistics);
+        r = books_read(&maps->books, index, &statistics);
         if (r >= 0)
                 r = read_lengths(maps, kept, index, &ret->lengths);
         if (r < 0)
@@ -215,7 +202,7 @@ static int read_all(Carried *carried, Maps *maps, const Kept *kept) {
 }
 
 int carried_take(const Kept *kept, const Pins *pins, Carried **ret) {
-        _cleanup_(maps_done) Maps maps = { -EBADF, -EBADF, -EBADF, -EBADF, -EBADF, 0, {} };
+        _cleanup_(maps_done) Maps maps = MAPS_NONE;
         _cleanup_(carried_freep) Carried *carried = NULL;
         uint64_t books = bpf_layout_hash().books;
         int r;

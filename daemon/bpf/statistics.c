@@ -43,18 +43,13 @@ uint64_t bpf_entry_get_cost(const BpfBackend *b, const Entry *entry) {
 }
 
 int bpf_entry_read_statistics(BpfBackend *b, const Entry *entry, Statistics *ret) {
-        _cleanup_free_ struct tlob_books *books = NULL;
-        _cleanup_free_ uint64_t *maxima = NULL;
-        uint32_t index = entry->user.binding;
+        const BooksMaps maps = {
+                .statistics_fd = bpf_map__fd(b->programs.bpf->maps.statistics),
+                .maxima_fd = bpf_map__fd(b->programs.bpf->maps.maxima),
+                .n_cpus = b->n_cpus,
+        };
         SiteReach reach;
-
-        books = calloc(b->n_cpus, sizeof(*books));
-        maxima = calloc(b->n_cpus, sizeof(*maxima));
-        if (!books || !maxima)
-                return -ENOMEM;
-        if (bpf_map_lookup_elem(bpf_map__fd(b->programs.bpf->maps.statistics), &index, books) < 0 ||
-            bpf_map_lookup_elem(bpf_map__fd(b->programs.bpf->maps.maxima), &index, maxima) < 0)
-                return -errno;
+        int r;
 
         reach = entry->retired ? entry->reach
                                : site_table_get_reach(&b->start_sites, entry->start_site);
@@ -62,14 +57,13 @@ int bpf_entry_read_statistics(BpfBackend *b, const Entry *entry, Statistics *ret
                 .cost_ns = entry->retired ? entry->cost_ns
                                           : bpf_entry_get_cost(b, entry) - entry->cost_base_ns,
         };
-        books_sum(books, b->n_cpus, &ret->counters);
+        r = books_read(&maps, entry->user.binding, ret);
+        if (r < 0)
+                return r;
         books_set_reach(&ret->counters, &reach);
         books_subtract(&ret->counters, &entry->base);
         /* Of no process since the reset. */
         ret->late_max_ns = ret->counters.processes > 0 ? reach.late_max_ns : 0;
-        for (size_t cpu = 0; cpu < b->n_cpus; cpu++)
-                if (maxima[cpu] > ret->max_ns)
-                        ret->max_ns = maxima[cpu];
         ret->open = task_table_count(&b->tasks, entry->generation);
         return 0;
 }
