@@ -103,9 +103,11 @@ static uint64_t hash(const struct tlob_bpf *bpf,
 }
 
 LayoutHash bpf_layout_hash(void) {
-        LayoutHash ret = {};
+        static LayoutHash ret;
         struct tlob_bpf *bpf;
 
+        if (ret.all && ret.books)
+                return ret;
         bpf = tlob_bpf__open();
         if (!bpf)
                 return ret;

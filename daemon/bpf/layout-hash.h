@@ -13,7 +13,7 @@ typedef struct LayoutHash {
         uint64_t books;
 } LayoutHash;
 
-/* Zeros if memory is short. */
+/* Zeros if memory is short. Of a build it is always the same, and made once. */
 LayoutHash bpf_layout_hash(void);
 
 #endif
