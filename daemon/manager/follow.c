@@ -112,18 +112,24 @@ bool manager_file_fits(Manager *m, Binding *binding) {
 
 static void settle(Manager *m, Binding *binding) {
         unsigned retries = binding->watch.retries;
-        bool is_waiting;
 
         binding->watch.is_written = false;
         manager_settle_binding(m, binding);
-        is_waiting = binding->measurement.state == BINDING_WAITING;
-        if (binding->measurement.backend || binding->watch.due_usec > 0 ||
-            (!is_waiting &&
-             (binding->measurement.state != BINDING_FAILED || retries >= RETRIES_MAX)))
+        if (binding->measurement.backend || binding->watch.due_usec > 0)
                 return;
         /* Perhaps somebody is on the way to write it. */
-        if (is_waiting && retries >= STEPS_MAX)
-                retries = STEPS_MAX - 1;
+        switch (binding->measurement.state) {
+        case BINDING_WAITING:
+                if (retries >= STEPS_MAX)
+                        retries = STEPS_MAX - 1;
+                break;
+        case BINDING_FAILED:
+                if (retries >= RETRIES_MAX)
+                        return;
+                break;
+        default:
+                return;
+        }
         binding->watch.retries = retries + 1;
         manager_check_file_later(m, binding, WATCH_INTERVAL_USEC << retries);
 }
