@@ -11,6 +11,7 @@
 #include "elf/debug-file.h"
 
 #include <elfutils/libdwelf.h>
+#include <lzma.h>
 #include <sys/stat.h>
 
 #include "elf/internal.h"
@@ -19,7 +20,6 @@
 
 #define CHECKSUM_SIZE_MAX (UINT64_C(512) << 20)
 #define CHUNK             65536
-#define CRC32_POLYNOMIAL  0xedb88320
 
 void debug_files_done(DebugFiles *files) {
         elf_file_free(files->separate);
@@ -30,33 +30,21 @@ void debug_files_done(DebugFiles *files) {
         *files = (DebugFiles){};
 }
 
-static void crc32_init(uint32_t table[static 256]) {
-        for (uint32_t i = 0; i < 256; i++) {
-                uint32_t crc = i;
-
-                for (unsigned bit = 0; bit < 8; bit++)
-                        crc = crc >> 1 ^ (crc & 1 ? CRC32_POLYNOMIAL : 0);
-                table[i] = crc;
-        }
-}
-
 static bool has_checksum(const ElfFile *file, uint32_t wanted) {
         _cleanup_free_ unsigned char *chunk = malloc(CHUNK);
-        uint32_t table[256], crc = UINT32_MAX;
         uint64_t offset = 0;
+        uint32_t crc = 0;
         ssize_t n;
 
         if (!chunk || file->size > CHECKSUM_SIZE_MAX)
                 return false;
-        crc32_init(table);
         while ((n = elf_read(file->fd, chunk, CHUNK, offset)) > 0) {
-                for (ssize_t i = 0; i < n; i++)
-                        crc = crc >> 8 ^ table[(crc ^ chunk[i]) & 0xff];
+                crc = lzma_crc32(chunk, (size_t) n, crc);
                 offset += (uint64_t) n;
                 if (offset > CHECKSUM_SIZE_MAX)
                         return false;
         }
-        return n == 0 && (crc ^ UINT32_MAX) == wanted;
+        return n == 0 && crc == wanted;
 }
 
 /* What a debug file must be. */
