@@ -86,8 +86,16 @@ typedef struct Declared {
         bool is_shared; /* other functions of the file are declared alike */
 } Declared;
 
+/* Those that are declared alike together, those at one place beside each other. */
 static int compare_declared(const void *a, const void *b) {
-        return strcmp(((const Declared *) a)->text, ((const Declared *) b)->text);
+        const Declared *x = a, *y = b;
+        int r = strcmp(x->text, y->text);
+
+        if (r != 0)
+                return r;
+        return x->function->offset < y->function->offset
+                       ? -1
+                       : x->function->offset > y->function->offset;
 }
 
 /* As they were. */
@@ -106,13 +114,13 @@ static void free_declared(Declared *declared, size_t n) {
 
 static void find_shared(Declared *declared, size_t n) {
         qsort(declared, n, sizeof(*declared), compare_declared);
-        for (size_t i = 1; i < n; i++)
-                if (streq(declared[i].text, declared[i - 1].text) &&
-                    declared[i].function->offset != declared[i - 1].function->offset)
-                        declared[i].is_shared = declared[i - 1].is_shared = true;
-        for (size_t i = 1; i < n; i++)
-                if (streq(declared[i].text, declared[i - 1].text) && declared[i - 1].is_shared)
-                        declared[i].is_shared = true;
+        for (size_t begin = 0, end = 0; begin < n; begin = end) {
+                while (end < n && streq(declared[end].text, declared[begin].text))
+                        end++;
+                for (size_t i = begin; i < end; i++)
+                        declared[i].is_shared = declared[begin].function->offset !=
+                                                declared[end - 1].function->offset;
+        }
         qsort(declared, n, sizeof(*declared), compare_places);
 }
 
