@@ -13,7 +13,6 @@
 
 #include <err.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/sentence.h"
 #include "base/strings.h"
@@ -202,7 +201,7 @@ static int ask_program(sd_bus *bus, const char *unit, char **ret, sd_bus_error *
 
 /* What its main process runs, as far as that can be seen: NULL if not. */
 static char *find_running(sd_bus *bus, const char *unit) {
-        _cleanup_free_ char *path = NULL, *program = NULL;
+        _cleanup_free_ char *path = NULL;
         char link[64];
         uint32_t pid;
 
@@ -212,8 +211,7 @@ static char *find_running(sd_bus *bus, const char *unit) {
             pid == 0)
                 return NULL;
         (void) snprintf(link, sizeof(link), "/proc/%u/exe", pid);
-        program = realpath(link, NULL);
-        return program && access(program, F_OK) >= 0 ? TAKE_PTR(program) : NULL;
+        return realpath(link, NULL);
 }
 
 /* A wrapper is not what somebody wants to measure. Takes program, or frees it. */
