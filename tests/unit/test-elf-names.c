@@ -37,12 +37,13 @@ static uint64_t ask_nm(const char *name, const char *options) {
 }
 
 static ElfFile *open_variant(const char *variant) {
+        bool has_file = streq(variant, "with-debug-file");
         _cleanup_free_ char *path = NULL;
         ElfFile *elf = NULL;
 
-        assert_true(asprintf(&path, "%s/%s", NAMES, variant) > 0);
+        assert_true(asprintf(&path, "%s/%s", NAMES, has_file ? "stripped" : variant) > 0);
         assert_ok(elf_file_open(path, &elf, NULL));
-        elf_file_set_debug_directory(elf, "/nonexistent");
+        elf_file_set_debug_directory(elf, has_file ? NAMES "/debug" : "/nonexistent");
         return elf;
 }
 
@@ -82,12 +83,8 @@ static void test_all_names(void **state) {
                                                 "mini", "with-debug-file" };
 
         for (size_t i = 0; i < ELEMENTSOF(variants); i++) {
-                bool has_file = streq(variants[i], "with-debug-file");
-                _cleanup_(elf_file_freep) ElfFile *elf =
-                        open_variant(has_file ? "stripped" : variants[i]);
+                _cleanup_(elf_file_freep) ElfFile *elf = open_variant(variants[i]);
 
-                if (has_file)
-                        elf_file_set_debug_directory(elf, NAMES "/debug");
                 assert_exported(elf);
                 assert_site(elf, "hidden", ask_nm("hidden", ""));
                 assert_no_site(elf, "hiden", -ESRCH, "names 12 functions; near names: hidden");
@@ -181,12 +178,8 @@ static void test_lines(void **state) {
                  inlined = line_with("return n ^ sink"), empty = line_with("extern __typeof__");
 
         for (size_t i = 0; i < ELEMENTSOF(variants); i++) {
-                bool has_file = streq(variants[i], "with-debug-file");
-                _cleanup_(elf_file_freep) ElfFile *elf =
-                        open_variant(has_file ? "stripped" : variants[i]);
+                _cleanup_(elf_file_freep) ElfFile *elf = open_variant(variants[i]);
 
-                if (has_file)
-                        elf_file_set_debug_directory(elf, NAMES "/debug");
                 assert_line(elf, line_site("names.c", hidden), "hidden", hidden);
                 assert_line(elf, line_site("unit/names.c", again), "again", again);
                 assert_line(elf, line_site(NAMES_SOURCE, again), "again", again);
