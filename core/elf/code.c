@@ -80,8 +80,8 @@ int elf_file_read_word(const ElfFile *elf, uint64_t address, uint64_t *ret) {
 
                 if (phdr.p_type != PT_LOAD || address < phdr.p_vaddr ||
                     address - phdr.p_vaddr >= phdr.p_filesz ||
-                    elf_read(elf->fd, &word, sizeof(word),
-                             address - phdr.p_vaddr + phdr.p_offset) != sizeof(word))
+                    elf_read(elf->fd, &word, sizeof(word), segment_offset(&phdr, address)) !=
+                            sizeof(word))
                         continue;
                 *ret = word;
                 return 0;
@@ -103,7 +103,7 @@ int elf_file_read_code(const ElfFile *elf, uint64_t address, uint64_t size, uint
         code = malloc(size);
         if (!code)
                 return -ENOMEM;
-        n = elf_read(elf->fd, code, size, address - phdr.p_vaddr + phdr.p_offset);
+        n = elf_read(elf->fd, code, size, segment_offset(&phdr, address));
         if (n != (ssize_t) size)
                 return n < 0 ? (int) n : -ENOEXEC;
         *ret = TAKE_PTR(code);

@@ -117,8 +117,7 @@ static int check_header(const ElfFile *elf, char **ret_error) {
                                       "%s is not an ELF file%s: name a compiled program or library",
                                       elf->path,
                                       memcmp(header.e_ident, "#!", 2) == 0 ? " but a script" : "");
-        if (header.e_ident[EI_CLASS] != MACHINE_CLASS || header.e_ident[EI_DATA] != MACHINE_DATA ||
-            header.e_machine != MACHINE_ELF)
+        if (!machine_is_own(header.e_ident, header.e_machine))
                 return sentence_error(-ENOEXEC, ret_error,
                                       "%s is an ELF file for another kind of machine", elf->path);
         if (n < (ssize_t) sizeof(header) || header.e_phnum == PN_XNUM ||

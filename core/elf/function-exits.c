@@ -116,7 +116,7 @@ static int search_add_exit(Search *search, uint64_t address) {
         if (!offsets)
                 return -ENOMEM;
         exits->offsets = offsets;
-        exits->offsets[exits->n++] = address - phdr.p_vaddr + phdr.p_offset;
+        exits->offsets[exits->n++] = segment_offset(&phdr, address);
         return 0;
 }
 
@@ -334,7 +334,7 @@ int function_find_exits(const ElfFile *elf, uint64_t entry, FunctionExits *ret,
         if (!elf_file_find_code(elf, entry, true, &phdr))
                 r = refuse(&search, "does not lie in the file");
         else {
-                address = entry - phdr.p_offset + phdr.p_vaddr;
+                address = segment_address(&phdr, entry);
                 if (!elf_file_extent_at(elf, address, &start, &size))
                         r = refuse(&search,
                                    "has neither a symbol nor unwind information that tells "
@@ -357,10 +357,10 @@ int function_find_entry(const ElfFile *elf, uint64_t offset, uint64_t *ret_entry
         GElf_Phdr phdr;
 
         if (!elf_file_find_code(elf, offset, true, &phdr) ||
-            !elf_file_extent_at(elf, offset - phdr.p_offset + phdr.p_vaddr, &start, &size) ||
+            !elf_file_extent_at(elf, segment_address(&phdr, offset), &start, &size) ||
             start < phdr.p_vaddr)
                 return -ESRCH;
-        *ret_entry = start - phdr.p_vaddr + phdr.p_offset;
+        *ret_entry = segment_offset(&phdr, start);
         return 0;
 }
 
@@ -374,7 +374,7 @@ int function_check_boundary(const ElfFile *elf, uint64_t offset, uint64_t *ret_b
 
         if (!elf_file_find_code(elf, offset, true, &phdr))
                 return -ESRCH;
-        address = offset - phdr.p_offset + phdr.p_vaddr;
+        address = segment_address(&phdr, offset);
         if (!elf_file_extent_at(elf, address, &start, &size))
                 return -ESRCH;
         if (address == start)
@@ -384,6 +384,6 @@ int function_check_boundary(const ElfFile *elf, uint64_t offset, uint64_t *ret_b
                 return r == -ENOMEM ? r : -ESRCH;
         r = function_code_is_boundary(code, size, (size_t) (address - start), &begin, ret_reason);
         if (r == 0)
-                *ret_begin = start + begin - phdr.p_vaddr + phdr.p_offset;
+                *ret_begin = segment_offset(&phdr, start + begin);
         return r;
 }

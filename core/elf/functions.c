@@ -67,8 +67,8 @@ static int add(const SymbolFunction *symbol, void *userdata) {
                 return r;
         functions->items[functions->n++] = (ElfFunction){
                 .name = TAKE_PTR(name),
-                .offset = elf_file_skip_endbr64(listing->elf,
-                                                symbol->address - phdr.p_vaddr + phdr.p_offset),
+                .offset =
+                        elf_file_skip_endbr64(listing->elf, segment_offset(&phdr, symbol->address)),
                 .size = symbol->size,
         };
         return 0;

@@ -243,7 +243,7 @@ int inlined_copies_count(ElfFile *elf, uint64_t offset, InlinedCopies *ret) {
         if (function_find_entry(elf, offset, &entry) < 0 ||
             !elf_file_find_code(elf, entry, true, &phdr))
                 return 0;
-        search->address = entry - phdr.p_offset + phdr.p_vaddr;
+        search->address = segment_address(&phdr, entry);
         search->deadline_ns = cpu_ns() + CPU_NS_MAX;
         r = count(search, elf->elf);
         debug = r == -ENODATA ? elf_file_open_debug(elf) : NULL;

@@ -37,6 +37,15 @@ void elf_file_get_symbols(const ElfFile *elf, SymbolTable tables[static 2]);
 /* Finds the code segment of an address, or of an offset in the file when by_offset. */
 bool elf_file_find_code(const ElfFile *elf, uint64_t value, bool by_offset, GElf_Phdr *ret);
 
+/* From an address in a segment to the offset in the file, and back. */
+static inline uint64_t segment_offset(const GElf_Phdr *phdr, uint64_t address) {
+        return address - phdr->p_vaddr + phdr->p_offset;
+}
+
+static inline uint64_t segment_address(const GElf_Phdr *phdr, uint64_t offset) {
+        return offset - phdr->p_offset + phdr->p_vaddr;
+}
+
 /*
  * The name of the function at that address, without its version; NULL if there is none that can be
  * shown.

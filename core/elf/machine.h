@@ -10,6 +10,7 @@
 
 #include <elf.h>
 #include <link.h>
+#include <stdbool.h>
 
 #if defined(__x86_64__) && defined(__LP64__)
 #define MACHINE_ELF         EM_X86_64
@@ -37,5 +38,11 @@
 
 #define MACHINE_CLASS (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32)
 #define MACHINE_DATA  (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB)
+
+/* Is a file with that in its ELF header for this machine? */
+static inline bool machine_is_own(const unsigned char ident[static EI_NIDENT], unsigned machine) {
+        return ident[EI_CLASS] == MACHINE_CLASS && ident[EI_DATA] == MACHINE_DATA &&
+               machine == MACHINE_ELF;
+}
 
 #endif

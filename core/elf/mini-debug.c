@@ -73,8 +73,7 @@ static bool is_for_this_machine(Elf *elf) {
         GElf_Ehdr header;
 
         return elf_kind(elf) == ELF_K_ELF && gelf_getehdr(elf, &header) &&
-               header.e_ident[EI_CLASS] == MACHINE_CLASS &&
-               header.e_ident[EI_DATA] == MACHINE_DATA && header.e_machine == MACHINE_ELF;
+               machine_is_own(header.e_ident, header.e_machine);
 }
 
 bool mini_debug_open(Elf *elf, Elf **ret, void **ret_image) {

@@ -113,7 +113,7 @@ static char *list_functions(const ElfFile *elf, const LineFunctions *functions) 
                 GElf_Phdr phdr;
 
                 if (!function->name && elf_file_find_code(elf, function->address, false, &phdr))
-                        value = function->address - phdr.p_vaddr + phdr.p_offset;
+                        value = segment_offset(&phdr, function->address);
                 list = sentence_make("%s%s%s%s0x%" PRIx64, before, i > 0 ? ", " : "",
                                      function->name ?: "", function->name ? "+" : "", value);
         }
@@ -213,7 +213,7 @@ static int take_place(const ElfFile *elf, LineFunction *function, ElfSite *ret) 
 
         if (!elf_file_find_code(elf, function->address, false, &phdr))
                 return -ERANGE;
-        site.offset = function->address - phdr.p_vaddr + phdr.p_offset;
+        site.offset = segment_offset(&phdr, function->address);
         if (site.distance == 0)
                 site.offset = elf_file_skip_endbr64(elf, site.offset);
         site.function = TAKE_PTR(function->name);

@@ -49,7 +49,7 @@ static int resolve_offset(ElfFile *elf, const char *site, ElfSite *ret, char **r
                                       elf->path);
 
         elf_file_load_symbols(elf, tables);
-        address = phdr.p_vaddr + (result.offset - phdr.p_offset);
+        address = segment_address(&phdr, result.offset);
         r = elf_file_name_function(elf, address, &result.function);
         if (r < 0)
                 return r;
@@ -127,7 +127,7 @@ static int ambiguous_symbol(ElfFile *elf, const SymbolSite *site, const SymbolMa
 
                 if (elf_file_find_code(elf, match->places[i], false, &phdr))
                         (void) sprintf(p, "%s0x%" PRIx64, p == places ? "" : ", ",
-                                       match->places[i] - phdr.p_vaddr + phdr.p_offset);
+                                       segment_offset(&phdr, match->places[i]));
         }
         return sentence_error(-ENOTUNIQ, ret_error,
                               "Several functions in %s are named '%.*s': give the offset of one "
@@ -245,7 +245,7 @@ static int place_in_function(const ElfFile *elf, const SymbolSite *site, const S
                                       "'%s' is outside the executable segments of %s", site->text,
                                       elf->path);
 
-        offset = address - phdr.p_vaddr + phdr.p_offset;
+        offset = segment_offset(&phdr, address);
         if (!site->has_addend && (match->size == 0 || match->size > 4) &&
             elf_file_has_endbr64(elf, offset))
                 offset += 4;
