@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BASE_SYSTEM_CALL_H
+#define BASE_SYSTEM_CALL_H
+
+#include <stdint.h>
+
+/* System calls by their names, as programs of this machine's own architecture make them. */
+
+/* How a place that is a system call is written: "syscall:fsync". */
+#define SYSTEM_CALL_PLACE "syscall:"
+
+/* The name of the system call that a place is; NULL: it is another place. */
+const char *system_call_of_place(const char *place);
+
+/*
+ * The number of a system call that can be measured. Returns 0, -ENOENT (there is none of that
+ * name) or -EOPNOTSUPP, and in *ret_why what is wrong, as the end of a sentence that begins with
+ * the name; -ENOMEM.
+ */
+int system_call_find(const char *name, uint32_t *ret_number, char **ret_why);
+
+#endif
