@@ -40,6 +40,7 @@ enum tlob_stop {
         /* when the function has returned: its return address is taken already */
         TLOB_STOP_RETURN_PROBE,
         TLOB_STOP_EXITS, /* at a way out of the function: its return address is still there */
+        TLOB_STOP_CALL,  /* when the system call that it is has come to its end */
 };
 
 #define TLOB_COMM_LEN 16 /* TASK_COMM_LEN: the name of a task, without a zero at its end */

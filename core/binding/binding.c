@@ -15,6 +15,7 @@
 #include <syslog.h>
 
 #include "base/sentence.h"
+#include "base/system-call.h"
 #include "base/unit-name.h"
 
 int binding_new(const char *name, Binding **ret) {
@@ -147,8 +148,12 @@ int binding_check_budget(uint64_t ns) {
         return ns == BUDGET_NONE || (ns >= BUDGET_MIN_NS && ns <= BUDGET_MAX_NS) ? 0 : -ERANGE;
 }
 
+bool binding_has_file(const Binding *binding) {
+        return !binding->start || !system_call_of_place(binding->start);
+}
+
 bool binding_takes_program(const Binding *binding) {
-        return !binding->executable && binding->unit;
+        return !binding->executable && binding->unit && binding_has_file(binding);
 }
 
 static int check_executable(const Binding *binding, char **ret_error) {
@@ -171,10 +176,28 @@ static int check_executable(const Binding *binding, char **ret_error) {
         return 0;
 }
 
+static int check_call(const Binding *binding, char **ret_error) {
+        const char *call = system_call_of_place(binding->start);
+
+        if (binding->executable)
+                return sentence_error(-EINVAL, ret_error,
+                                      "Executable=%s and Syscall=%s exclude each other: a system "
+                                      "call is measured whatever program makes it. Remove one of "
+                                      "them",
+                                      binding->executable, call);
+        if (binding->stop && !streq(binding->stop, "return"))
+                return sentence_error(-EINVAL, ret_error,
+                                      "Stop=%s is not possible with Start=%s: the window of a "
+                                      "system call ends when it returns. Write Stop=return",
+                                      binding->stop, binding->start);
+        return 0;
+}
+
 int binding_check(const Binding *binding, char **ret_error) {
         int r;
 
-        r = check_executable(binding, ret_error);
+        r = binding_has_file(binding) ? check_executable(binding, ret_error)
+                                      : check_call(binding, ret_error);
         if (r < 0)
                 return r;
         if (!binding->start)

@@ -71,7 +71,7 @@ typedef struct BindingView {
         bool has_root_image;
 } BindingView;
 
-/* Where its probes go in its file. */
+/* Where its probes go in its file. Without one, the offset of the start is the number of a call. */
 typedef struct BindingSites {
         ElfSite start;
         ElfSite stop; /* TLOB_STOP_PLACE */
@@ -245,6 +245,12 @@ void binding_clear_error(Binding *binding, const char *key);
  * Returns 0 or -EINVAL with a sentence in *ret_error.
  */
 int binding_check(const Binding *binding, char **ret_error);
+
+/*
+ * Does it measure places in a file? Else its windows are system calls, and it is resolved without a
+ * path: see binding/call.h.
+ */
+bool binding_has_file(const Binding *binding);
 
 /*
  * True if it says nothing of an executable, and so takes the program of its unit; binding->program

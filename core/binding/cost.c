@@ -10,6 +10,7 @@
 #include "binding/cost.h"
 
 #include "base/sentence.h"
+#include "binding/call.h"
 
 static ProbeKind kind_of_exits(const FunctionExits *exits, int fd) {
         ProbeKind dearest = PROBE_UNKNOWN;
@@ -38,6 +39,8 @@ void binding_read_probe_kinds(Binding *binding, int fd) {
         case TLOB_STOP_RETURN_PROBE:
                 /* The instruction that the function returns to is the kernel's own: one trap. */
                 resolved->stop_kind = resolved->start_kind ? PROBE_EMULATED : PROBE_UNKNOWN;
+                break;
+        case TLOB_STOP_CALL:
                 break;
         }
 }
@@ -81,6 +84,10 @@ int binding_describe_cost(const Binding *binding, const FileUsers *users, char *
         _cleanup_free_ char *who = NULL;
 
         *ret = NULL;
+        if (!binding_has_file(binding)) {
+                *ret = binding_describe_call_cost(binding);
+                return *ret ? 0 : -ENOMEM;
+        }
         if (binding->unit && users && users->n_outside == 0 && users->n_unseen == 0)
                 return 0;
         who = describe_users(binding, users);

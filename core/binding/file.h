@@ -24,7 +24,7 @@ FileStamp file_stamp_of(const struct stat *st);
  * more.
  */
 typedef struct BindingFile {
-        int fd;
+        int fd;          /* -EBADF: it has none, see binding_has_file() */
         bool is_program; /* see elf_file_is_program() */
 } BindingFile;
 

@@ -19,7 +19,9 @@
 #include "base/mangled-name.h"
 #include "base/percent.h"
 #include "base/sentence.h"
+#include "base/system-call.h"
 #include "base/unit-name.h"
+#include "binding/call.h"
 
 typedef struct BindingKey {
         const char *name;
@@ -128,6 +130,7 @@ static int check_site(const BindingKey *key, const char *value, char **ret_error
 }
 
 static int set_start(Binding *binding, const BindingKey *key, const char *value, char **ret_error) {
+        const char *call = system_call_of_place(value);
         int r;
 
         if (stop_is_return(value))
@@ -135,6 +138,8 @@ static int set_start(Binding *binding, const BindingKey *key, const char *value,
                                       "%s=%s is not possible: only Stop= can be the return",
                                       key->name, value);
         r = check_site(key, value, ret_error);
+        if (r >= 0 && call)
+                r = place_check_call(key->name, value, call, ret_error);
         if (r < 0)
                 return r;
         return free_and_strdup(&binding->start, *value != '\0' ? value : NULL);
@@ -143,26 +148,56 @@ static int set_start(Binding *binding, const BindingKey *key, const char *value,
 static int set_stop(Binding *binding, const BindingKey *key, const char *value, char **ret_error) {
         int r;
 
+        if (system_call_of_place(value))
+                return sentence_error(-EINVAL, ret_error,
+                                      "%s=%s is not possible: only Start= can be a system call",
+                                      key->name, value);
+
         r = check_site(key, value, ret_error);
         if (r < 0)
                 return r;
         return free_and_strdup(&binding->stop, *value != '\0' ? value : NULL);
 }
 
-static int set_function(Binding *binding, const BindingKey *key, const char *value,
-                        char **ret_error) {
+/* From start to return: what such a key is short for. */
+static int set_whole(Binding *binding, const BindingKey *key, const char *start, char **ret_error) {
         _cleanup_free_ char *stop = NULL;
         int r;
 
-        r = free_and_strdup(&stop, *value != '\0' ? "return" : NULL);
+        r = free_and_strdup(&stop, *start != '\0' ? "return" : NULL);
         if (r < 0)
                 return r;
-        r = set_start(binding, key, value, ret_error);
+        r = set_start(binding, key, start, ret_error);
         if (r < 0)
                 return r;
         free(binding->stop);
         binding->stop = TAKE_PTR(stop);
         return 0;
+}
+
+static int set_function(Binding *binding, const BindingKey *key, const char *value,
+                        char **ret_error) {
+        const char *call = system_call_of_place(value);
+
+        if (call)
+                return sentence_error(-EINVAL, ret_error,
+                                      "%s=%s is not a function: write Syscall=%s", key->name, value,
+                                      call);
+        return set_whole(binding, key, value, ret_error);
+}
+
+static int set_system_call(Binding *binding, const BindingKey *key, const char *value,
+                           char **ret_error) {
+        char start[BINDING_VALUE_MAX + 16] = "";
+        int r;
+
+        if (*value == '\0')
+                return set_whole(binding, key, value, ret_error);
+        r = place_check_call(key->name, value, value, ret_error);
+        if (r < 0)
+                return r;
+        (void) snprintf(start, sizeof(start), SYSTEM_CALL_PLACE "%s", value);
+        return set_whole(binding, key, start, ret_error);
 }
 
 static int set_unit(Binding *binding, const BindingKey *key, const char *value, char **ret_error) {
@@ -380,6 +415,7 @@ static int get_cpu_limit(const Binding *binding, const BindingKey *key, char **r
         X("Start", set_start, get_text, offsetof(Binding, start))                                  \
         X("Stop", set_stop, get_text, offsetof(Binding, stop))                                     \
         X("Function", set_function, NULL, 0)                                                       \
+        X("Syscall", set_system_call, NULL, 0)                                                     \
         X("BudgetSec", set_budget, get_budget, TLOB_BUDGET_TOTAL)                                  \
         X("RunningBudgetSec", set_budget, get_budget, TLOB_BUDGET_RUNNING)                         \
         X("WaitingBudgetSec", set_budget, get_budget, TLOB_BUDGET_WAITING)                         \

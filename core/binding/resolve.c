@@ -10,6 +10,7 @@
 
 #include <sys/stat.h>
 
+#include "binding/call.h"
 #include "binding/cost.h"
 #include "binding/executable.h"
 #include "binding/sites.h"
@@ -27,6 +28,8 @@ int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) 
         r = binding_check(binding, ret_error);
         if (r < 0)
                 return r;
+        if (!binding_has_file(binding))
+                return binding_resolve_call(binding, ret_file, ret_error);
         r = binding_open_executable(binding, &path, &elf, ret_error);
         if (r < 0)
                 return r;

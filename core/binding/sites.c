@@ -232,6 +232,7 @@ int binding_describe_stop(const Binding *binding, char **ret) {
                         "stack");
                 return *ret ? 0 : -ENOMEM;
         case TLOB_STOP_PLACE:
+        case TLOB_STOP_CALL:
                 break;
         }
         return 0;

@@ -13,7 +13,7 @@ int binding_resolve_sites(const Binding *binding, ElfFile *elf, BindingSites *re
 
 /*
  * How windows of a resolved binding end and what that costs, as a sentence without a full stop;
- * NULL: at one place, of which there is nothing to say. Returns 0 or -ENOMEM; *ret is the caller's.
+ * NULL: in one way, of which there is nothing to say. Returns 0 or -ENOMEM; *ret is the caller's.
  */
 int binding_describe_stop(const Binding *binding, char **ret);
 

@@ -167,7 +167,7 @@ static int add_binding_error(ConfigLoader *loader, const ConfigPlace *place, con
 
 static void clear_binding_errors(Binding *binding, const char *key) {
         binding_clear_error(binding, key);
-        if (streq(key, "Function")) {
+        if (streq(key, "Function") || streq(key, "Syscall")) {
                 binding_clear_error(binding, "Start");
                 binding_clear_error(binding, "Stop");
         }

@@ -22,7 +22,9 @@ const BackendOps *const backends[] = {
 unsigned backend_needs(const Binding *binding) {
         unsigned needs = 0;
 
-        if (binding_stop_is_return(binding))
+        if (!binding_has_file(binding))
+                needs |= BACKEND_CAN_CALL;
+        else if (binding_stop_is_return(binding))
                 needs |= BACKEND_CAN_RETURN;
         if (binding->budget_ns[TLOB_BUDGET_TOTAL] == BUDGET_NONE)
                 needs |= BACKEND_CAN_INFINITE;
@@ -39,6 +41,8 @@ unsigned backend_needs(const Binding *binding) {
 const char *backend_lacks(const BackendOps *ops, unsigned needs) {
         unsigned lacks = needs & ~ops->capabilities;
 
+        if (lacks & BACKEND_CAN_CALL)
+                return "measure system calls";
         if (lacks & BACKEND_CAN_RETURN)
                 return "stop at a return";
         if (lacks & BACKEND_CAN_STATE_BUDGET)

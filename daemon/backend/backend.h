@@ -26,6 +26,7 @@ typedef enum BackendCapability {
         BACKEND_CAN_INFINITE = 1 << 2,     /* measure, never report */
         BACKEND_CAN_CONFINE = 1 << 3,      /* confinement to a cgroup */
         BACKEND_CAN_AWAIT = 1 << 4,        /* confinement to an instance that nobody knows yet */
+        BACKEND_CAN_CALL = 1 << 5,         /* Syscall= */
 } BackendCapability;
 
 typedef struct BackendConfig {

@@ -385,10 +385,14 @@ static int append_verified(sd_bus_message *m, const Binding *binding, const Verd
         r = sd_bus_message_open_container(m, 'a', "{sv}");
         if (r < 0)
                 return r;
-        r = sd_bus_message_append(m, "{sv}{sv}{sv}{sv}{sv}{sv}", "executable", "s", resolved->path,
-                                  "start", "s", start, "start-offset", "t",
-                                  resolved->sites.start.offset, "stop", "s", stop, "backend", "s",
-                                  verdict->backend, "reason", "s", verdict->reason);
+        if (binding_has_file(binding)) {
+                r = sd_bus_message_append(m, "{sv}{sv}", "executable", "s", resolved->path,
+                                          "start-offset", "t", resolved->sites.start.offset);
+                if (r < 0)
+                        return r;
+        }
+        r = sd_bus_message_append(m, "{sv}{sv}{sv}{sv}", "start", "s", start, "stop", "s", stop,
+                                  "backend", "s", verdict->backend, "reason", "s", verdict->reason);
         if (r < 0)
                 return r;
         if (!is_return) {

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/sentence.h"
+#include "binding/resolve.h"
 #include "file/binding-question.h"
 #include "file/question.h"
 #include "file/reader.h"
@@ -450,6 +451,9 @@ int files_resolve(Files *files, Binding *binding, unsigned *ret_id, BindingFile 
         const char *path = binding->executable;
         int fd = -EBADF, r;
 
+        if (!binding_has_file(binding))
+                return binding_resolve(binding, ret_file, ret_error);
+
         /* The program says where its libraries are. */
         if (binding->view.program && (!path || path[0] != '/'))
                 path = binding->view.program;
@@ -480,6 +484,10 @@ int files_identify(Files *files, const char *path, dev_t *ret_device, ino_t *ret
 int files_look(Files *files, const Binding *binding, unsigned *ret_id, FileLook *ret) {
         int fd = -EBADF, r;
 
+        if (!binding_has_file(binding)) {
+                *ret = (FileLook){ .is_mapped = true };
+                return 0;
+        }
         r = question_put_look(&files->packet, binding);
         if (r >= 0)
                 r = get_answer(files, binding->resolved.path, ret_id, &fd, NULL);
@@ -503,6 +511,8 @@ int files_count(Files *files, const Binding *binding, unsigned *ret_id, FileUser
 int files_compare(Files *files, const Binding *binding, unsigned *ret_id, FileStamp *ret_now) {
         int fd = -EBADF, r;
 
+        if (!binding_has_file(binding))
+                return FILE_IS_SAME;
         if (!binding->resolved.path)
                 return FILE_IS_OTHER;
         r = question_put_current(&files->packet, binding);

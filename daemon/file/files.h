@@ -12,6 +12,8 @@
  * Errors that all questions have beside their own, with a sentence: -EINPROGRESS it is being looked
  * at, -ETIMEDOUT it was not answered in time. *ret_id is what files_dispatch() tells then; after
  * -ETIMEDOUT, too, if the answer comes after all.
+ *
+ * About a binding that has no file nobody is asked: it is as it should be.
  */
 typedef struct Files Files;
 

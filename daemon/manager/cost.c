@@ -58,6 +58,8 @@ static int count_users(Manager *m, Binding *binding, unsigned *ret_question) {
 static int describe(Manager *m, Binding *binding, unsigned *ret_question, char **ret) {
         int r;
 
+        if (!binding_has_file(binding))
+                return binding_describe_cost(binding, NULL, ret);
         r = count_users(m, binding, ret_question);
         return r < 0 ? r : binding_describe_cost(binding, r > 0 ? &binding->users.last : NULL, ret);
 }

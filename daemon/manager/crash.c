@@ -51,7 +51,9 @@ void manager_note_end(Manager *m, const char *unit, const UnitEnd *end) {
         for (size_t i = 0; i < m->config->bindings.n; i++) {
                 Binding *binding = m->config->bindings.items[i];
 
-                if (manager_binding_has_unit(binding, unit) && binding->measurement.backend &&
+                /* What has nothing in a program can crash none. */
+                if (binding_has_file(binding) && manager_binding_has_unit(binding, unit) &&
+                    binding->measurement.backend &&
                     is_one_too_many(&binding->measurement, end->usec))
                         give_up(m, binding, unit, end->status);
         }

@@ -199,7 +199,7 @@ void manager_watch_file(Manager *m, Binding *binding, const BindingFile *file) {
         uint64_t looked_usec = binding->watch.looked_usec;
         int descriptor, old = binding->watch.descriptor;
 
-        if (!m->event)
+        if (!m->event || file->fd < 0)
                 return;
         descriptor = add_watch(m, file);
         if (descriptor != old)

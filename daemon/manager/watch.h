@@ -7,7 +7,7 @@
 
 /*
  * It has its probes in that file: from now on they go when somebody writes there, and come back
- * later; and follow when another file takes its place.
+ * later; and follow when another file takes its place. Nothing is to be done if it has no file.
  */
 void manager_watch_file(Manager *manager, Binding *binding, const BindingFile *file);
 

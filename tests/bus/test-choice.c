@@ -186,7 +186,8 @@ static const BackendOps ops_first = {
 
 static const BackendOps ops_second = {
         .name = "bpf",
-        .capabilities = BACKEND_CAN_RETURN | BACKEND_CAN_STATE_BUDGET | BACKEND_CAN_INFINITE,
+        .capabilities = BACKEND_CAN_RETURN | BACKEND_CAN_STATE_BUDGET | BACKEND_CAN_INFINITE |
+                        BACKEND_CAN_CALL,
         .probe = probe_second,
         .new = new_second,
         .free = free_choice,
@@ -307,6 +308,25 @@ static void test_by_capability(void **state) {
 static void test_by_budget_of_a_state(void **state) {
         assert_chosen(load(*state, "BudgetSec=5ms\nSleepingBudgetSec=1ms\n"), &ops_second,
                       "Back end 'kernel' cannot limit the time in one state");
+}
+
+/* It has no file: nobody has to be asked about one, and none is watched. */
+static void test_by_system_call(void **state) {
+        Fixture *f = *state;
+        Binding *b;
+
+        b = load(f, "Executable=\nSyscall=fsync\nBudgetSec=5ms\n");
+        assert_chosen(b, &ops_second, "Back end 'kernel' cannot measure system calls");
+        assert_null(b->resolved.path);
+        assert_int_equal(b->watch.descriptor, 0);
+        assert_int_equal(b->watch.due_usec, 0);
+        assert_null(manager_get_watch(f->manager));
+        assert_failed(load(f, "Executable=\nSyscall=fsync\nBudgetSec=5ms\nBackend=kernel\n"),
+                      "Back end 'kernel' cannot measure system calls");
+        assert_failed(load(f, "Syscall=fsync\nBudgetSec=5ms\n"),
+                      "Executable=libc.so.6 and Syscall=fsync exclude each other");
+        assert_failed(load(f, "Executable=\nSyscall=exit\nBudgetSec=5ms\n"),
+                      "b.conf:5: Syscall=exit is not possible: 'exit' never returns");
 }
 
 static void test_by_its_word(void **state) {
@@ -526,6 +546,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_first, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_by_capability, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_by_budget_of_a_state, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_by_system_call, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_by_its_word, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_by_trial, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_made_once, setup, teardown),
