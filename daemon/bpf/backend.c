@@ -332,7 +332,8 @@ static uint64_t bpf_backend_cost(Backend *backend, uint32_t index) {
         BpfBackend *b = BPF(backend);
 
         return index == BACKEND_NO_INDEX ? site_table_get_total_cost(&b->start_sites) +
-                                                   site_table_get_total_cost(&b->stop_sites)
+                                                   site_table_get_total_cost(&b->stop_sites) +
+                                                   calls_get_cost(&b->calls)
                                          : bpf_entry_get_cost(b, &b->entries[index]);
 }
 
@@ -352,7 +353,8 @@ static bool can_limit_to_processes(void) {
 }
 
 static bool bpf_backend_can_spare_others(const Binding *binding, const BindingFile *file) {
-        return binding->unit && !file->is_program && can_limit_to_processes();
+        return binding->unit && binding_has_file(binding) && !file->is_program &&
+               can_limit_to_processes();
 }
 
 static bool bpf_backend_taxes_unwinding(void) {
@@ -407,7 +409,7 @@ static bool bpf_backend_is_removing(Backend *backend) {
 const BackendOps backend_bpf_ops = {
         .name = "bpf",
         .capabilities = BACKEND_CAN_RETURN | BACKEND_CAN_STATE_BUDGET | BACKEND_CAN_INFINITE |
-                        BACKEND_CAN_CONFINE | BACKEND_CAN_AWAIT,
+                        BACKEND_CAN_CONFINE | BACKEND_CAN_AWAIT | BACKEND_CAN_CALL,
         .probe = bpf_backend_probe,
         .new = bpf_backend_new,
         .free = bpf_backend_free,

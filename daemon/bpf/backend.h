@@ -4,6 +4,7 @@
 
 #include "backend/backend.h"
 #include "bpf/books.h"
+#include "bpf/calls.h"
 #include "bpf/carried.h"
 #include "bpf/detacher.h"
 #include "bpf/histograms.h"
@@ -49,6 +50,7 @@ typedef struct BpfBackend {
         size_t n_cpus;
         SiteTable start_sites;
         SiteTable stop_sites;
+        Calls calls;
         ProcessReader processes;
         int epoll_fd;                /* of records and processes */
         Pins *pins;                  /* NULL: this kernel or sandbox has none */

@@ -13,7 +13,8 @@
 #include "cgroup.h"
 
 static bool is_by_process(const BpfBackend *b, const Entry *entry) {
-        return b->programs.by_process && entry->user.unit != TLOB_UNIT_NONE && !entry->in_program;
+        return b->programs.by_process && entry->user.unit != TLOB_UNIT_NONE && !entry->in_program &&
+               entry->stop != TLOB_STOP_CALL;
 }
 
 /* What others have had there does not count. */
@@ -26,6 +27,14 @@ static void begin_reach(BpfBackend *b, Entry *entry) {
                 return;
         unit_table_follow(&b->units, entry->user.unit);
         process_reader_request_round(&b->processes);
+}
+
+/*
+ * A call is told without a trap, at a price of its own (calls.c): what remains is the work of a
+ * window, at both ends a quarter of what a hit is taken for (price.c).
+ */
+static uint64_t price_of_call(const BpfBackend *b) {
+        return b->price.hit_ns[PROBE_EMULATED] / 2;
 }
 
 static int attach_sites(BpfBackend *b, Entry *entry, const Binding *binding,
@@ -41,10 +50,13 @@ static int attach_sites(BpfBackend *b, Entry *entry, const Binding *binding,
                 .inode = binding->resolved.inode,
                 .offsets = &binding->resolved.sites.start.offset,
                 .n_offsets = 1,
+                .is_call = entry->stop == TLOB_STOP_CALL,
                 .price_ns = b->price.hit_ns[binding->resolved.start_kind],
         };
         stop = start;
         stop.price_ns = b->price.hit_ns[binding->resolved.stop_kind];
+        if (start.is_call)
+                start.price_ns = price_of_call(b);
         stop.is_return = entry->stop == TLOB_STOP_RETURN_PROBE;
         if (entry->stop == TLOB_STOP_PLACE)
                 stop.offsets = &binding->resolved.sites.stop.offset;
@@ -196,7 +208,9 @@ char *bpf_entry_describe_reach(const BpfBackend *b, const Entry *entry) {
         char *text;
         int r;
 
-        if (reach.is_wide)
+        if (entry->stop == TLOB_STOP_CALL)
+                r = asprintf(&text, "no program: the kernel reports its system calls");
+        else if (reach.is_wide)
                 r = asprintf(&text,
                              "every process that maps the file, until its unit has no process: it "
                              "has or had more than %i at once, or that many new ones in a second",

@@ -153,6 +153,17 @@ struct tlob_hits {
         __u64 looked_ns; /* when a program did last */
 };
 
+/*
+ * A system call: the cookie of the site where its bindings are. What a probe is elsewhere is a
+ * place in an array of these here, by the number of the call.
+ */
+#define TLOB_CALLS_MAX 512 /* a power of two; those of x32 are above, and are not measured */
+
+struct tlob_call {
+        __u64 cookie;        /* 0: nobody measures it */
+        __u64 cookie_before; /* the same of the daemon before this one, until that has gone */
+};
+
 #define TLOB_COOKIE(site, generation) (((__u64) (generation) << 32) | (__u32) (site))
 
 /*
@@ -344,7 +355,7 @@ struct tlob_window {
         __u64 frame;
         __u64 return_address; /* what lies there as long as the frame does; 0: not known */
         __u32 binding;
-        __u32 reserved;
+        __u32 call; /* the number of the system call that it is, plus one; 0: it is none */
 };
 
 #define TLOB_NEVER  (~0ULL)
@@ -378,12 +389,14 @@ struct tlob_task {
         __u32 kernel_tid;
         __u32 timer_cpu; /* where it was armed */
         __u32 elsewhere; /* bit mask: windows with a frame, while the task is on another stack */
+        __u32 calls;     /* the same of windows that are system calls, and some that were */
         __u32 stack_is_known; /* else what follows is a guess */
-        __u64 lowest_frame;   /* no window has a lower one; too low is not wrong */
-        __u64 stack_begin;    /* the stack that the thread was made with; see frame.bpf.h */
-        __u64 stack_end;      /* 0: nobody knows */
-        __u32 n_put_off;      /* looks of the timer in vain, one after the other */
-        __u32 arrived;        /* a hook has seen it get the CPU that it runs on, at last_ns */
+        __u32 reserved;
+        __u64 lowest_frame; /* no window has a lower one; too low is not wrong */
+        __u64 stack_begin;  /* the stack that the thread was made with; see frame.bpf.h */
+        __u64 stack_end;    /* 0: nobody knows */
+        __u32 n_put_off;    /* looks of the timer in vain, one after the other */
+        __u32 arrived;      /* a hook has seen it get the CPU that it runs on, at last_ns */
         __u32 wait_cpu; /* the CPU that it waits for; TLOB_NO_CPU: another one than it began to */
         __u32 unwinding_epoch; /* the last one in which its process was told; 0: it was not */
         __u64 n_sleeps;

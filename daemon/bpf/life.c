@@ -117,6 +117,7 @@ Backend *bpf_backend_free(Backend *backend) {
         detacher_free(b->predecessor);
         site_table_done(&b->stop_sites);
         site_table_done(&b->start_sites);
+        calls_done(&b->calls);
         unit_table_done(&b->units);
         histogram_table_done(&b->histograms);
         bpf_memory_unmap(b->bindings, b->n_entries, sizeof(*b->bindings));
@@ -142,10 +143,12 @@ static int init_sites(BpfBackend *b, size_t n) {
                 .hits_fd = bpf_map__fd(bpf->maps.start_hits),
                 .n_cpus = b->n_cpus,
                 .pins = b->pins,
+                .calls = &b->calls,
         };
         uint32_t *generation = b->kept ? b->kept->common->site_generation : b->site_generation;
         int r;
 
+        calls_init(&b->calls, &b->programs, b->pins, b->n_cpus);
         probes.prog_fd = bpf_programs_start_fd(&b->programs);
         r = site_table_init(&b->start_sites, n, &probes, bpf_map__fd(bpf->maps.start_sites),
                             bpf_map__fd(bpf->maps.start_scopes), &generation[0]);
@@ -154,6 +157,7 @@ static int init_sites(BpfBackend *b, size_t n) {
         probes.prog_fd = bpf_programs_stop_fd(&b->programs);
         probes.hits_fd = bpf_map__fd(bpf->maps.stop_hits);
         probes.side = 1;
+        probes.calls = NULL; /* their ends need no site */
         return site_table_init(&b->stop_sites, n, &probes, bpf_map__fd(bpf->maps.stop_sites),
                                bpf_map__fd(bpf->maps.stop_scopes), &generation[1]);
 }

@@ -154,6 +154,45 @@ static void select_programs(struct tlob_bpf *bpf, bool multi, DeadlineMode mode)
         }
 }
 
+/*
+ * Kernels that let programs of every kind arm timers are those that preempt programs on tracepoints
+ * (Linux 7.0), but not those on perf events.
+ */
+struct bpf_program *bpf_programs_call(const struct tlob_bpf *bpf, DeadlineMode mode) {
+        return mode == DEADLINE_UPROBE ? bpf->progs.on_call_perf : bpf->progs.on_call;
+}
+
+struct bpf_program *bpf_programs_call_end(const struct tlob_bpf *bpf, DeadlineMode mode) {
+        return mode == DEADLINE_UPROBE ? bpf->progs.on_call_end_perf : bpf->progs.on_call_end;
+}
+
+/* The pair on system calls, which is attached when somebody measures one (calls.c). */
+static void select_calls(struct tlob_bpf *bpf, bool has_calls, DeadlineMode mode) {
+        struct bpf_program *const all[] = {
+                bpf->progs.on_call,
+                bpf->progs.on_call_end,
+                bpf->progs.on_call_perf,
+                bpf->progs.on_call_end_perf,
+        };
+        struct bpf_program *begin = bpf_programs_call(bpf, mode);
+        struct bpf_program *end = bpf_programs_call_end(bpf, mode);
+
+        for (size_t i = 0; i < ELEMENTSOF(all); i++) {
+                (void) bpf_program__set_autoload(all[i],
+                                                 has_calls && (all[i] == begin || all[i] == end));
+                (void) bpf_program__set_autoattach(all[i], false);
+        }
+}
+
+/* CONFIG_FTRACE_SYSCALLS; and calls of 32-bit programs are only told apart on x86. */
+static bool can_measure_calls(void) {
+#if defined(__x86_64__)
+        return libbpf_find_vmlinux_btf_id("sys_enter", BPF_TRACE_RAW_TP) > 0;
+#else
+        return false;
+#endif
+}
+
 /* Its variables are those of the others, so they must lie where theirs do. */
 #define ASSERT_SHARED(variable)                                                                    \
         _Static_assert(offsetof(struct tlob_bpf__bss, variable) ==                                 \
@@ -260,6 +299,7 @@ static int load_rung(BpfPrograms *programs, const BackendConfig *config, Deadlin
         (void) bpf_program__set_autoattach(bpf->progs.set_callback, false);
         (void) bpf_program__set_autoattach(bpf->progs.find_processes, false);
         select_programs(bpf, programs->multi, mode);
+        select_calls(bpf, programs->has_calls, mode);
 
         r = set_sizes(bpf, config);
         if (r >= 0 && programs->pins)
@@ -408,6 +448,7 @@ int bpf_programs_load(BpfPrograms *programs, const BackendConfig *config, Pins *
         (void) libbpf_set_print(ignore_libbpf);
         *programs = (BpfPrograms){ .multi = uprobe_multi_is_supported(), .pins = pins };
         programs->by_process = programs->multi && uprobe_multi_takes_processes();
+        programs->has_calls = can_measure_calls();
 
         /* Where it is not known, nobody is said to have woken a task. */
         (void) kernel_symbols_find(&programs->symbols);

@@ -23,6 +23,7 @@ typedef struct BpfPrograms {
         bool multi;                     /* the uprobe programs are for uprobe_multi links */
         bool by_process;                /* such links can be limited to a process */
         bool stack_from_task;           /* a timer can take the stack of its task */
+        bool has_calls;                 /* this kernel tells of system calls */
         Pins *pins;                     /* not owned; NULL: there are none */
         bool pinned;                    /* all maps and hooks are */
         DeadlineMode mode;              /* the rung of the ladder that was reached */
@@ -61,6 +62,10 @@ void bpf_programs_done(BpfPrograms *programs);
 int bpf_programs_start_fd(const BpfPrograms *programs);
 int bpf_programs_stop_fd(const BpfPrograms *programs);
 int bpf_programs_unwind_fd(const BpfPrograms *programs);
+
+/* Those on system calls, if there are any (has_calls). */
+struct bpf_program *bpf_programs_call(const struct tlob_bpf *bpf, DeadlineMode mode);
+struct bpf_program *bpf_programs_call_end(const struct tlob_bpf *bpf, DeadlineMode mode);
 
 /* Makes the timer of a slot look at its windows soon: their budgets have changed. */
 int bpf_programs_check_slot(const BpfPrograms *programs, uint32_t slot);

@@ -27,5 +27,8 @@ int site_attach(SiteTable *table, Site *site, int file_fd, uint64_t cookie, uint
                 .file = uprobe_file_group(site->key.dev, site->key.inode),
         };
 
-        return uprobe_attach(&spec, ret);
+        if (!site->key.is_call)
+                return uprobe_attach(&spec, ret);
+        return table->probes.calls ? calls_attach(table->probes.calls, site->key.offsets[0], cookie)
+                                   : 0;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "bpf/calls.h"
 #include "bpf/crowd.h"
 #include "bpf/detacher.h"
 #include "bpf/layout.h"
@@ -16,15 +17,16 @@
 /*
  * The places where probes of one kind (start or stop) sit, and which bindings each of them is for.
  * A site is one place in a file, or several that mean the same: every way out of a function. Its
- * probes are shared by all bindings there.
+ * probes are shared by all bindings there. A system call is a site too, without file and probes.
  */
 
 typedef struct SiteKey {
         dev_t dev;
         ino_t inode;
-        const uint64_t *offsets; /* not owned; ascending */
+        const uint64_t *offsets; /* not owned; ascending; or the number of the call */
         size_t n_offsets;
         bool is_return;
+        bool is_call;      /* a system call, of no file */
         bool by_process;   /* only in the processes of the units that its bindings are for */
         uint64_t price_ns; /* of a hit there; follows from the place */
 } SiteKey;
@@ -74,6 +76,7 @@ typedef struct SiteProbes {
         int process_sites_fd; /* the map */
         int hits_fd;          /* the same, of this side */
         size_t n_cpus;        /* that it has values for */
+        Calls *calls;         /* not owned; NULL: calls need nothing on this side */
 } SiteProbes;
 
 typedef struct SiteTable {
@@ -87,8 +90,8 @@ typedef struct SiteTable {
 } SiteTable;
 
 /*
- * The probes of a site: cookie says what they tell, pid where they are. Returns 0 or a negative
- * errno.
+ * The probes of a site, or of a call what tells of it: cookie says what they tell, pid where they
+ * are. Returns 0 or a negative errno.
  */
 int site_attach(SiteTable *table, Site *site, int file_fd, uint64_t cookie, uint32_t pid,
                 Uprobe **ret);

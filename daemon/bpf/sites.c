@@ -117,7 +117,8 @@ void site_table_done(SiteTable *table) {
 
 static bool site_key_equal(const SiteKey *a, const SiteKey *b) {
         return a->dev == b->dev && a->inode == b->inode && a->is_return == b->is_return &&
-               a->by_process == b->by_process && a->n_offsets == b->n_offsets &&
+               a->is_call == b->is_call && a->by_process == b->by_process &&
+               a->n_offsets == b->n_offsets &&
                memcmp(a->offsets, b->offsets, a->n_offsets * sizeof(*a->offsets)) == 0;
 }
 
@@ -215,6 +216,17 @@ static size_t count_users(const Site *site, uint32_t unit) {
         return n;
 }
 
+static int call_error(int r, char **ret_reason) {
+        if (r == -EOPNOTSUPP)
+                return sentence_error(
+                        r, ret_reason,
+                        "System calls can be measured on x86-64 only, and this kernel "
+                        "must have CONFIG_FTRACE_SYSCALLS");
+        return sentence_error(r, ret_reason,
+                              "The kernel refused the programs on its system calls: %s",
+                              strerror(-r));
+}
+
 static int join_error(int r, const Site *site, const SiteKey *key, const SiteUser *user,
                       char **ret_reason) {
         switch (r) {
@@ -230,6 +242,8 @@ static int join_error(int r, const Site *site, const SiteKey *key, const SiteUse
                                       "All places for probes are in use; raise BindingsMax= in "
                                       "tlobd.conf");
         default:
+                if (key->is_call)
+                        return call_error(r, ret_reason);
                 return sentence_error(r, ret_reason,
                                       "The kernel refused a probe at offset 0x%" PRIx64 ": %s",
                                       key->offsets[0], strerror(-r));
@@ -291,6 +305,8 @@ static int site_begin(SiteTable *table, Site *site, const SiteKey *key, int file
 }
 
 static void site_end(SiteTable *table, Site *site) {
+        if (site->key.is_call && table->probes.calls)
+                calls_detach(table->probes.calls, site->key.offsets[0]);
         free(site->users);
         site->users = NULL;
         site_forget_processes(table, site);

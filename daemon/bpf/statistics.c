@@ -38,8 +38,10 @@ int bpf_entry_clear_books(BpfBackend *b, uint32_t index) {
 }
 
 uint64_t bpf_entry_get_cost(const BpfBackend *b, const Entry *entry) {
-        return site_table_get_cost(&b->start_sites, entry->start_site) +
-               site_table_get_cost(&b->stop_sites, entry->stop_site);
+        uint64_t cost = site_table_get_cost(&b->start_sites, entry->start_site) +
+                        site_table_get_cost(&b->stop_sites, entry->stop_site);
+
+        return entry->stop == TLOB_STOP_CALL ? cost + calls_get_cost(&b->calls) : cost;
 }
 
 int bpf_entry_read_statistics(BpfBackend *b, const Entry *entry, Statistics *ret) {

@@ -177,6 +177,14 @@ static int inherit_lengths(BpfBackend *b) {
         return r;
 }
 
+/* As soon as there is a pair of ours on system calls, for a moment both pairs tell of a call. */
+static void expect_both_pairs(const BpfBackend *b, struct tlob_binding *shared) {
+        if (shared->stop != TLOB_STOP_CALL || (!b->was_complete && shared->start_cookie_before))
+                return;
+        __atomic_store_n(&shared->stop_cookie_before, shared->stop_cookie, __ATOMIC_RELEASE);
+        __atomic_store_n(&shared->start_cookie_before, shared->start_cookie, __ATOMIC_RELEASE);
+}
+
 int bpf_backend_inherit(BpfBackend *b) {
         KeptCommon *common = b->kept->common;
         int r;
@@ -185,12 +193,13 @@ int bpf_backend_inherit(BpfBackend *b) {
         b->was_complete = common->is_complete;
         common->is_complete = false;
         for (size_t i = 0; i < b->n_entries; i++) {
-                const struct tlob_binding *shared = &b->bindings[i];
+                struct tlob_binding *shared = &b->bindings[i];
                 Entry *entry = &b->entries[i];
 
                 if (!shared->generation)
                         continue;
                 need_probes_of(b, shared);
+                expect_both_pairs(b, shared);
                 *entry = (Entry){
                         .generation = shared->generation,
                         .inherited = true,
@@ -202,6 +211,7 @@ int bpf_backend_inherit(BpfBackend *b) {
                 if (common->generation < entry->generation)
                         common->generation = entry->generation;
         }
+        calls_inherit(&b->calls, b->was_complete);
         site_table_drop_unneeded(&b->start_sites);
         site_table_drop_unneeded(&b->stop_sites);
         r = inherit_lengths(b);
@@ -227,6 +237,7 @@ void bpf_backend_leave_predecessor(BpfBackend *b) {
                 leave_probes_before(&b->bindings[i]);
         site_table_drop_inherited(&b->start_sites);
         site_table_drop_inherited(&b->stop_sites);
+        calls_drop_inherited(&b->calls);
 }
 
 int bpf_backend_finish(Backend *backend) {

@@ -41,8 +41,9 @@ struct uprobe_multi_attr {
 /* The one place of a perf event, or all places of an uprobe_multi link. */
 typedef struct UprobeLink {
         int link_fd;
-        int perf_fd;  /* -EBADF for uprobe_multi */
-        uint64_t pin; /* instead of both; 0: there is none */
+        int perf_fd;            /* -EBADF for uprobe_multi */
+        uint64_t pin;           /* instead of both; 0: there is none */
+        struct bpf_link *other; /* the same, of another kind; NULL: there is none */
 } UprobeLink;
 
 struct Uprobe {
@@ -227,6 +228,7 @@ static void link_pin(const UprobeSpec *spec, UprobeLink *link) {
 }
 
 static void link_end(const Pins *pins, UprobeLink *link) {
+        (void) bpf_link__destroy(link->other);
         if (link->pin)
                 link->link_fd = pins_take(pins, link->pin);
         safe_close(link->link_fd);
@@ -280,6 +282,14 @@ Uprobe *uprobe_inherit(const Pins *pins, uint64_t pin) {
 
         if (uprobe)
                 uprobe->links[0].pin = pin;
+        return uprobe;
+}
+
+Uprobe *uprobe_of_links(struct bpf_link *const *links, size_t n) {
+        Uprobe *uprobe = uprobe_alloc(NULL, n);
+
+        for (size_t i = 0; uprobe && i < n; i++)
+                uprobe->links[i].other = links[i];
         return uprobe;
 }
 

@@ -11,6 +11,7 @@
 
 /* Probes in one file with a BPF program on them, which tell it the same cookie. */
 
+struct bpf_link;
 struct bpf_program;
 
 typedef struct Uprobe Uprobe;
@@ -52,6 +53,12 @@ int uprobe_attach(const UprobeSpec *spec, Uprobe **ret);
 
 /* A link that a predecessor has pinned. Returns it, or NULL: there is no memory. */
 Uprobe *uprobe_inherit(const Pins *pins, uint64_t pin);
+
+/*
+ * Links of other kinds, to go as probes do. Takes ownership of them (NULL: it is none). Returns
+ * NULL if there is no memory; then they stay the caller's.
+ */
+Uprobe *uprobe_of_links(struct bpf_link *const *links, size_t n);
 
 /*
  * Takes the probes out of the kernel: waits for a grace period there, 0.04 to 0.5 s; without

@@ -92,7 +92,7 @@ static unsigned n_threads(void) {
  * Probes are taken away in threads, and the kernel locks the memory of whoever has the program
  * mapped for that: the next test's victim would sleep in its windows.
  */
-static void wait_until_detached(void) {
+void engine_await_detached(void) {
         static const struct timespec pause = { .tv_nsec = 1000000 };
 
         while (n_threads() > 1)
@@ -110,7 +110,7 @@ int engine_teardown(void **state) {
                 if (engine->added[i])
                         (void) backend->ops->remove(backend, i, &(Statistics){}, &(Histogram){});
         (void) backend->ops->flush(backend, drop_report, NULL);
-        wait_until_detached();
+        engine_await_detached();
         free(engine->reports);
         free(engine);
         return 0;

@@ -74,6 +74,9 @@ void engine_set_keys(Binding *binding, const char *const *keys);
 /* Takes it away, with the books checked. */
 void engine_remove(Engine *engine, uint32_t index, Statistics *ret_final);
 
+/* Waits until what was taken away has left the kernel. */
+void engine_await_detached(void);
+
 /* Starts the victim with words, split at blanks. */
 void victim_start(Victim *victim, const char *words);
 

@@ -233,6 +233,88 @@ static void calls_and_a_window(Daemon *d, bool other_build) {
         assert_true(all.slept_ns >= (uint64_t) (50 * MSEC));
 }
 
+#define CALLS KEYS("Syscall", "rt_sigtimedwait", "BudgetSec", "20ms")
+
+static const char *caller_path(void) {
+        const char *path = getenv("TLOB_TEST_CALLS");
+
+        if (!path)
+                fail_msg("TLOB_TEST_CALLS does not name the program that makes system calls.");
+        return path;
+}
+
+static uint64_t n_starts(const Daemon *d) {
+        return daemon_ask(d).statistics.counters.starts;
+}
+
+/* Is a thread of the process in that system call? */
+static bool is_in_call(pid_t pid, long number) {
+        const struct dirent *entry;
+        char path[64], text[64];
+        bool found = false;
+        DIR *dir;
+
+        (void) snprintf(path, sizeof(path), "/proc/%i/task", pid);
+        dir = opendir(path);
+        assert_non_null(dir);
+        while ((entry = readdir(dir)) && !found) {
+                FILE *f;
+
+                (void) snprintf(path, sizeof(path), "/proc/%i/task/%.10s/syscall", pid,
+                                entry->d_name);
+                f = fopen(path, "re");
+                found = f && fgets(text, sizeof(text), f) && strtol(text, NULL, 10) == number;
+                if (f)
+                        (void) fclose(f);
+        }
+        (void) closedir(dir);
+        return found;
+}
+
+/* System calls, and one that outlives two daemons. Others on this machine may make some, too. */
+static void test_system_calls(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        uint64_t before, length;
+        Daemon *d = *state;
+        const Counters *c;
+        Answer all;
+
+        daemon_start(d, CALLS);
+        before = n_starts(d);
+        program_start(&victim, caller_path(),
+                      "say:ready try:300 thread:600000000000 say:in try:300 say:first try:300 "
+                      "say:second try:300 say:third join");
+        victim_expect(&victim, "ready");
+        victim_continue(&victim);
+        victim_expect(&victim, "in");
+        while (!is_in_call(victim.pid, SYS_rt_sigtimedwait))
+                ;
+        daemon_kill(d);
+        /* Nobody is there, and a budget runs out. */
+        step(&victim, "first");
+        daemon_start(d, CALLS);
+        step(&victim, "second");
+        daemon_kill(d);
+        daemon_be_other_build(d);
+        daemon_start(d, CALLS);
+        step(&victim, "third");
+        assert_int_equal(daemon_ask(d).statistics.open, 1);
+        victim_continue(&victim);
+        victim_finish(&victim);
+        all = daemon_ask(d);
+
+        c = &all.statistics.counters;
+        assert_int_equal(c->starts, before + 1201);
+        assert_int_equal(c->in_budget + c->violated, c->starts);
+        assert_int_equal(c->nested + c->unmatched, 0);
+        assert_true(c->violated > 0);
+        assert_int_equal(victim.n_windows, 1);
+        length = victim.windows[0].end_ns - victim.windows[0].start_ns;
+        assert_true(all.statistics.max_ns <= length);
+        assert_true(all.statistics.max_ns + 50 * MSEC >= length);
+        assert_true(all.slept_ns + 50 * MSEC >= length);
+}
+
 static void test_calls_and_a_window(void **state) {
         calls_and_a_window(*state, false);
 }
@@ -409,6 +491,46 @@ static void test_reset(void **state) {
         assert_int_equal(all.n_lengths, 5);
 }
 
+/* The same with system calls. */
+static void test_system_calls_again_and_again(void **state) {
+        unsigned n_deaths = machine_is_emulated() ? 1 : 8;
+        unsigned n_calls = machine_is_emulated() ? 8000 : 200000;
+        const char *const *keys = KEYS("Syscall", "rt_sigtimedwait", "BudgetSec", "1min");
+        _cleanup_(victim_done) Victim victim = {};
+        Daemon *d = *state;
+        const Counters *c;
+        char words[64];
+        Answer all;
+
+        daemon_start(d, keys);
+        (void) snprintf(words, sizeof(words), "say:ready storm:%i:%u say:done", THREADS, n_calls);
+        program_start(&victim, caller_path(), words);
+        victim_expect(&victim, "ready");
+        victim_continue(&victim);
+        for (unsigned i = 0; i < n_deaths; i++) {
+                rest(i * 7);
+                daemon_kill(d);
+                if (i % 2 == 0)
+                        daemon_be_other_build(d);
+                daemon_fork(d, keys);
+                rest(i * 40);
+                daemon_kill(d);
+                daemon_start(d, keys);
+        }
+        victim_expect(&victim, "done");
+        all = daemon_ask(d);
+        victim_continue(&victim);
+        victim_finish(&victim);
+        c = &all.statistics.counters;
+        print_message("%llu starts, %llu in budget, %llu abandoned\n",
+                      (unsigned long long) c->starts, (unsigned long long) c->in_budget,
+                      (unsigned long long) c->ended[TLOB_END_ABANDONED]);
+        assert_int_equal(c->nested + c->unmatched + c->violated, 0);
+        assert_int_equal(c->starts, c->in_budget + c->ended[TLOB_END_ABANDONED]);
+        assert_int_equal(c->starts, 4 * THREADS * n_calls);
+        assert_int_equal(c->ended[TLOB_END_ABANDONED], 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void) {
@@ -416,6 +538,8 @@ int main(void) {
                 TEST(test_calls_and_a_window),
                 TEST(test_other_build),
                 TEST(test_again_and_again),
+                TEST(test_system_calls),
+                TEST(test_system_calls_again_and_again),
         };
         /* No matter of the kernel: not where it takes long to load the programs twice more. */
         const struct CMUnitTest others[] = {

@@ -142,15 +142,14 @@ static __always_inline void timer_arm(struct tlob_task *t, __u32 slot, __u64 dea
 }
 
 /*
- * The timer of a task that gets a CPU comes with it: only there can be seen whether frames are
- * left, when it fires while the task runs.
+ * The timer of a task that gets a CPU comes with it: only there can be seen whether frames or
+ * system calls are left, when it fires while the task runs.
  */
 static __always_inline void timer_fetch(struct tlob_task *t, __u32 slot, __u64 now)
 {
 	__u64 pending = READ_ONCE(t->timer_ns);
 
-	if (!pending || t->timer_cpu == bpf_get_smp_processor_id() ||
-	    READ_ONCE(t->lowest_frame) == TLOB_NEVER)
+	if (!pending || t->timer_cpu == bpf_get_smp_processor_id() || !task_has_bounds(t))
 		return;
 	WRITE_ONCE(t->timer_ns, 0);
 	timer_arm(t, slot, pending, now);
@@ -265,7 +264,7 @@ static __always_inline __u64 timer_put_off(struct tlob_task *t, __u64 now)
 	return now + (AGAIN_NS << (n & 15));
 }
 
-/* Can it be told, here and now, which windows of the task still have their frames? */
+/* Can it be told, here and now, which windows of the task still have what bounds them? */
 static __always_inline bool frames_are_known(struct tlob_task *t, __u32 slot)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
@@ -274,7 +273,7 @@ static __always_inline bool frames_are_known(struct tlob_task *t, __u32 slot)
 		task_check_frames(current, t, slot);
 		return true;
 	}
-	return READ_ONCE(t->state) != TLOB_RUNNING || READ_ONCE(t->lowest_frame) == TLOB_NEVER;
+	return READ_ONCE(t->state) != TLOB_RUNNING || !task_has_bounds(t);
 }
 
 static int on_timer(void *map, __u32 *key, struct slot_timer *timer)

@@ -18,6 +18,9 @@
  * address that the frame began with lies there no more, unless nobody has written to that very
  * place.
  *
+ * The window of a system call is bounded in the same way, by the number of the call that the task
+ * is in. Its end is told, but from Linux 7.0 on not always: see calls.bpf.h.
+ *
  * A stack pointer that lies on another stack says nothing, so the stack that a thread was made with
  * is looked for when its first window begins. What runs on another (a handler on a stack of its
  * own, a coroutine) is not reported until it is back, or at its stop.
@@ -31,6 +34,30 @@ static __always_inline __u64 user_stack_pointer(struct task_struct *task)
 
 	return PT_REGS_SP(regs);
 }
+
+/* Can the windows of the task be gone without anybody having told? */
+static __always_inline bool task_has_bounds(const struct tlob_task *t)
+{
+	return READ_ONCE(t->lowest_frame) != TLOB_NEVER || READ_ONCE(t->calls);
+}
+
+#if defined(__TARGET_ARCH_x86)
+
+/* The system call that a task was in when it got these registers, plus one; 0: it was in none. */
+static __always_inline __u32 call_of(const struct pt_regs *regs)
+{
+	return (__u32)regs->orig_rax + 1;
+}
+
+#else
+
+/* Calls are not measured: see calls.bpf.h. */
+static __always_inline __u32 call_of(const struct pt_regs *regs)
+{
+	return 0;
+}
+
+#endif
 
 struct stack_range {
 	__u64 begin;
@@ -154,12 +181,14 @@ static __always_inline bool frame_is_overwritten(const struct tlob_window *w)
 #endif
 
 /*
- * Looks at each window of the current task that has a frame, when its stack pointer is that.
- * Returns which have lost their frame, as a bit mask. Global, so that the verifier looks at it
- * once.
+ * Looks at each window of the current task that has a frame, when its stack pointer is that, or is
+ * a system call. Returns which have lost their frame or their call, as a bit mask. Global, so that
+ * the verifier looks at it once.
  */
 __noinline int frames_check(__u32 slot, __u64 stack_pointer)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 call = call_of((const struct pt_regs *)bpf_task_pt_regs(task));
 	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
 	__u32 elsewhere = 0, left = 0, i;
 	__u64 lowest = TLOB_NEVER;
@@ -171,7 +200,11 @@ __noinline int frames_check(__u32 slot, __u64 stack_pointer)
 	for (i = 0; i < TLOB_WINDOWS_MAX; i++) {
 		struct tlob_window *w = &t->windows[i];
 
-		if (!READ_ONCE(t->open[i]) || !w->frame)
+		if (!READ_ONCE(t->open[i]))
+			continue;
+		if (w->call && w->call != call)
+			left |= 1U << i;
+		if (!w->frame)
 			continue;
 		if ((own && stack_pointer > w->frame && w->frame >= t->stack_begin) ||
 		    frame_is_overwritten(w)) {
@@ -223,7 +256,7 @@ static __always_inline void task_check_frames(struct task_struct *current, struc
 					      __u32 slot)
 {
 	/* In the middle of a stop, it looks itself. */
-	if (READ_ONCE(t->lowest_frame) == TLOB_NEVER || READ_ONCE(t->ending))
+	if (!task_has_bounds(t) || READ_ONCE(t->ending))
 		return;
 	frames_leave(slot, user_stack_pointer(current));
 }

@@ -135,6 +135,7 @@ struct sched_entity {
 };
 
 struct thread_info {
+	__u32 status;
 	__u32 cpu; /* x86: since Linux 5.16 */
 };
 
@@ -164,6 +165,8 @@ struct task_struct {
 #pragma clang attribute pop
 
 #define PF_FORKNOEXEC 0x40 /* in flags: it was forked, and is still the program that it was */
+
+#define TS_COMPAT 0x0002 /* x86, in the status: in a system call of 32 bits */
 
 #define EBUSY 16
 

@@ -87,6 +87,17 @@ __u32 slots_end = 0;
 __u64 hits_pace_ns = 0;
 __u32 hits_alarm = 0;
 
+/*
+ * The system calls that are measured. Each pair of programs on system calls has the number of its
+ * hooks, and that pair acts whose number is here.
+ */
+struct tlob_call calls[TLOB_CALLS_MAX] = {};
+__u32 calls_acting = 0;
+
+/* What such a pair costs a system call that nobody measures; and as hits_pace_ns, of all calls. */
+__u64 call_price_ns = 0;
+__u64 calls_pace_ns = 0;
+
 /* Bit mask of the depths at which the cgroups of units lie. */
 __u32 unit_levels = 0;
 
@@ -105,6 +116,14 @@ struct {
 	__type(key, __u32);
 	__type(value, struct tlob_hits);
 } start_hits SEC(".maps"), stop_hits SEC(".maps");
+
+/* All system calls, of whatever kind and whoever makes them, while any is measured. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tlob_hits);
+} call_hits SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -26,9 +26,20 @@ static __always_inline __u64 frame_of(const struct tlob_binding *b, __u64 stack_
 						 : stack_pointer;
 }
 
+/* Which of its windows are system calls. */
+static __always_inline void calls_note(struct tlob_task *t, __u32 place, __u32 call)
+{
+	__u32 bit = 1U << (place & 7);
+
+	if (call)
+		WRITE_ONCE(t->calls, t->calls | bit);
+	else if (READ_ONCE(t->calls))
+		WRITE_ONCE(t->calls, t->calls & ~bit);
+}
+
 static __always_inline void window_open(struct tlob_task *t, __u32 place, __u32 binding,
 					const struct tlob_binding *b, __u64 generation,
-					__u64 stack_pointer)
+					const struct hit *hit)
 {
 	struct tlob_window *w = window_at(t, place);
 	struct next next = { TLOB_NEVER, { TLOB_NEVER, TLOB_NEVER, TLOB_NEVER } };
@@ -38,10 +49,12 @@ static __always_inline void window_open(struct tlob_task *t, __u32 place, __u32 
 		holders_forget(t);
 	w->generation = generation;
 	w->binding = binding;
-	w->frame = frame_of(b, stack_pointer);
+	w->frame = frame_of(b, hit->stack_pointer);
 	frame_note(w, b->stop);
 	if (READ_ONCE(t->elsewhere))
 		WRITE_ONCE(t->elsewhere, t->elsewhere & ~(1U << (place & 7)));
+	w->call = hit->call;
+	calls_note(t, place, hit->call);
 	task_snapshot(t, &at);
 	w->base_ns[TLOB_RUNNING] = at.total_ns[TLOB_RUNNING];
 	w->base_ns[TLOB_WAITING] = at.total_ns[TLOB_WAITING];
@@ -68,8 +81,8 @@ static __always_inline void window_open(struct tlob_task *t, __u32 place, __u32 
 }
 
 /*
- * While one daemon takes over from another, each place has the probes of both, and a call is told
- * twice.
+ * While one daemon takes over from another, each place has the probes of both, or two sites, and a
+ * call is told twice.
  */
 static __always_inline bool is_handed_over(const struct tlob_binding *b)
 {
@@ -100,12 +113,13 @@ static __always_inline void binding_start(struct hit *hit, __u32 binding, struct
 		if (is_handed_over(b) &&
 		    (!b->has_frame || frame_of(b, hit->stack_pointer) == w->frame))
 			return;
-		if (!b->has_frame ||
-		    (frame_of(b, hit->stack_pointer) < w->frame && !frame_is_overwritten(w))) {
+		/* A task is in one system call at a time. */
+		if (!hit->call && (!b->has_frame || (frame_of(b, hit->stack_pointer) < w->frame &&
+						     !frame_is_overwritten(w)))) {
 			count(stats->nested);
 			return;
 		}
-		/* The frame of the open window is gone, and nobody has seen it go. */
+		/* What bounds the open window is gone, and nobody has seen it go. */
 		task_ending(t, &at);
 		window_abandon(slot, place, &at);
 		task_ended(t);
@@ -116,7 +130,7 @@ static __always_inline void binding_start(struct hit *hit, __u32 binding, struct
 	if (!t || unused >= TLOB_WINDOWS_MAX)
 		count(stats->over_limit);
 	else
-		window_open(t, unused, binding, b, generation, hit->stack_pointer);
+		window_open(t, unused, binding, b, generation, hit);
 }
 
 static __always_inline void binding_unmatched(struct hit *hit, struct tlob_binding *b,

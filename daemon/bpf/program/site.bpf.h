@@ -24,7 +24,7 @@ struct hit {
 	__u32 level;
 	__u32 slot;
 	__u32 side;
-	__u32 reserved;
+	__u32 call; /* as in tlob_window; the site is the call's then */
 };
 
 #define LEVEL_UNKNOWN (~0U)
@@ -37,27 +37,34 @@ static __always_inline struct tlob_site *site_find(void *sites, __u64 cookie)
 	return site && READ_ONCE(site->generation) == cookie >> 32 ? site : NULL;
 }
 
+/* The daemon is woken when there are so many hits in less than that time. */
+static __always_inline void hits_count(struct tlob_hits *hits, __u64 pace_ns)
+{
+	__u32 type = TLOB_RECORD_NOTICE;
+	__u64 now;
+
+	if (__sync_fetch_and_add(&hits->n, 1) & (TLOB_HITS_LOOK - 1))
+		return;
+	now = bpf_ktime_get_ns();
+	if (now - READ_ONCE(hits->looked_ns) < pace_ns && __sync_fetch_and_add(&hits_alarm, 1) == 0)
+		bpf_ringbuf_output(&records, &type, sizeof(type), 0);
+	WRITE_ONCE(hits->looked_ns, now);
+}
+
 /*
- * A hit, whoever it is for: it has cost what it costs. The daemon is woken when there are many.
- * Global, so that it takes no room on the stack of what else a probe does.
+ * A hit, whoever it is for: it has cost what it costs. Global, so that it takes no room on the
+ * stack of what else a probe does.
  */
 __noinline int site_count_hit(__u32 side, __u32 site)
 {
-	__u32 type = TLOB_RECORD_NOTICE;
 	struct tlob_hits *hits;
-	__u64 now;
 
 	if (side == SIDE_START)
 		hits = bpf_map_lookup_elem(&start_hits, &site);
 	else
 		hits = bpf_map_lookup_elem(&stop_hits, &site);
-	if (!hits || __sync_fetch_and_add(&hits->n, 1) & (TLOB_HITS_LOOK - 1))
-		return 0;
-	now = bpf_ktime_get_ns();
-	if (now - READ_ONCE(hits->looked_ns) < READ_ONCE(hits_pace_ns) &&
-	    __sync_fetch_and_add(&hits_alarm, 1) == 0)
-		bpf_ringbuf_output(&records, &type, sizeof(type), 0);
-	WRITE_ONCE(hits->looked_ns, now);
+	if (hits)
+		hits_count(hits, READ_ONCE(hits_pace_ns));
 	return 0;
 }
 

@@ -215,7 +215,7 @@ static __noinline __u32 task_new(void)
 	holders_forget(t);
 	t->state = TLOB_RUNNING;
 	t->arrived = false;
-	t->elsewhere = 0;
+	t->elsewhere = t->calls = 0;
 	t->unwinding_epoch = 0;
 	t->lowest_frame = TLOB_NEVER;
 	t->stack_end = t->stack_is_known = 0;

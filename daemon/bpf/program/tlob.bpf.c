@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The programs that measure. Two kinds, which share one record per task:
+ * The programs that measure. Three kinds, which share one record per task:
  *
  *  - start and stop (probe.bpf.h), attached as uprobes, one probe per site whatever the number of
  *    bindings there. The probe's cookie names the site, the site lists the bindings.
  *  - hooks on the scheduler's tracepoints, which add the time since the last change to the total of
  *    the state that the task leaves, and note who has to do with it. They do the same however many
- *    windows are open, and return at once for tasks that never had one.
+ *    windows are open, and return at once for tasks that never had one;
+ *  - begin and end of system calls (calls.bpf.h), attached while a binding measures one.
  *
  * What one would miss: hooks of one task exclude each other, because the scheduler calls them under
  * the run-queue lock.
@@ -14,7 +15,7 @@
  * Every time is bpf_ktime_get_ns(), CLOCK_MONOTONIC. No state is computed by subtraction from
  * elapsed: the three totals advance by the same clock readings that make up elapsed.
  */
-#include "bpf/program/probe.bpf.h"
+#include "bpf/program/calls.bpf.h"
 #include "bpf/program/unit.bpf.h"
 #include "bpf/program/unwind.bpf.h"
 

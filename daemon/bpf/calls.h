@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BPF_CALLS_H
+#define BPF_CALLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/detacher.h"
+#include "bpf/pins.h"
+#include "bpf/programs.h"
+
+/*
+ * System calls that are measured, and the pair of programs that tells of them: attached with the
+ * first such call, and gone with the last.
+ */
+
+struct bpf_link;
+
+typedef struct CallLink {
+        struct bpf_link *link; /* NULL: it is not attached */
+        uint64_t pin;          /* 0: there is none */
+} CallLink;
+
+typedef struct Calls {
+        const BpfPrograms *programs; /* NULL: not set up, and nothing is to be done */
+        Pins *pins;                  /* NULL: there are none */
+        size_t n_cpus;
+        unsigned n;        /* calls that have a site of ours */
+        Detacher *leaving; /* takes pairs of ours out of the kernel; NULL: there was none */
+        CallLink begin;
+        CallLink end;
+} Calls;
+
+/* programs and pins stay the caller's. */
+void calls_init(Calls *calls, const BpfPrograms *programs, Pins *pins, size_t n_cpus);
+void calls_done(Calls *calls);
+
+/*
+ * From now on the call of that number tells of the site with that cookie; again: changes nothing.
+ * Returns 0 or a negative errno: -EOPNOTSUPP if this kernel cannot do it.
+ */
+int calls_attach(Calls *calls, uint64_t number, uint64_t cookie);
+
+/* Undoes it, if it was done. */
+void calls_detach(Calls *calls, uint64_t number);
+
+/*
+ * What the pair has cost all calls of the machine, besides what is done for those that are
+ * measured, since it was attached for the first time; 0: that cannot be read, or no call is
+ * measured.
+ */
+uint64_t calls_get_cost(const Calls *calls);
+
+/*
+ * The sites of the daemon before this one count until calls_drop_inherited(). was_complete: it had
+ * sites for all of its bindings, else those of the one before it count.
+ */
+void calls_inherit(Calls *calls, bool was_complete);
+void calls_drop_inherited(Calls *calls);
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef BPF_PROGRAM_CALLS_BPF_H
+#define BPF_PROGRAM_CALLS_BPF_H
+
+#include "bpf/program/probe.bpf.h"
+
+/*
+ * System calls as windows: a pair of programs that the kernel runs as it begins a call and as it is
+ * done with one. From the number of the call to its site, and on from there as from a probe; no
+ * program is touched. They run for each system call of the machine, so that both return at once for
+ * what nobody measures.
+ *
+ * A task is in one system call at a time, and signal handlers run after the end of the call that
+ * the signal has come upon. So an end is the end of all windows of the task that are system calls,
+ * and has no site; without such a window it says nothing: the call had begun before anybody
+ * measured it, was denied by seccomp before it began, or is the first return of a new task.
+ *
+ * A tracer and seccomp have had their say before the kernel begins a call: the number is what it
+ * does.
+ *
+ * From Linux 7.0 on, programs on tracepoints can be preempted, and for that long all other tasks on
+ * the CPU are left out (see on_exit()): under load that is more than half of all calls (seen on
+ * 7.3). Those that are attached by way of a perf event, which costs more, cannot be preempted: so
+ * there are two pairs for who can have them.
+ *
+ * Who is left out all the same has lost a beginning: that call is not measured. After a lost end,
+ * the task is in no system call, or in another one, which its registers show: then the window has
+ * been left, as that of a function whose frame is gone (frame.bpf.h).
+ */
+
+#if defined(__TARGET_ARCH_x86)
+
+/* Else the number means another call, that of 32-bit programs. */
+static __always_inline bool call_is_native(void)
+{
+	return !(bpf_get_current_task_btf()->thread_info.status & TS_COMPAT);
+}
+
+static __always_inline void calls_count(void)
+{
+	struct tlob_hits *hits;
+	__u32 key = 0;
+
+	hits = bpf_map_lookup_elem(&call_hits, &key);
+	if (hits)
+		hits_count(hits, READ_ONCE(calls_pace_ns));
+}
+
+/* Global, so that the verifier looks at it once. */
+__noinline int call_hit(struct hit *hit, __u64 cookie)
+{
+	struct tlob_site *site;
+
+	if (!hit)
+		return 0;
+	site = site_find(&start_sites, cookie);
+	if (!site)
+		return 0;
+	hit->cookie = cookie;
+	site_count_hit(SIDE_START, (__u32)cookie);
+	site_hit(site, hit);
+	return 0;
+}
+
+static __always_inline void call_begin(__u32 number, __u64 cookie, __u64 cookie_before)
+{
+	struct hit hit = {
+		.level = LEVEL_UNKNOWN,
+		.side = SIDE_START,
+		.call = number + 1,
+	};
+	struct tlob_task *t;
+	__u32 slot;
+
+	task_current(bpf_get_current_task_btf(), &hit.slot);
+	if (cookie)
+		call_hit(&hit, cookie);
+	if (cookie_before && cookie_before != cookie)
+		call_hit(&hit, cookie_before);
+	slot = hit.slot;
+	t = bpf_map_lookup_elem(&tasks, &slot);
+	if (t)
+		timer_arm(t, slot, task_deadline(t), READ_ONCE(t->last_ns));
+}
+
+static __always_inline int on_any_call(__u32 number)
+{
+	__u64 cookie, cookie_before;
+
+	if (READ_ONCE(calls_acting) != hooks_number)
+		return 0;
+	calls_count();
+	if (number >= TLOB_CALLS_MAX)
+		return 0;
+	cookie = READ_ONCE(calls[number].cookie);
+	cookie_before = READ_ONCE(calls[number].cookie_before);
+	if ((cookie || cookie_before) && call_is_native())
+		call_begin(number, cookie, cookie_before);
+	return 0;
+}
+
+/* The current task has come to the end of that system call. Global, as above. */
+__noinline int calls_end(__u32 slot, __u32 call)
+{
+	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
+	struct snapshot at = {};
+	__u32 mask, i;
+
+	if (!t)
+		return 0;
+	/* First, so that the window ends when the call does. */
+	task_ending(t, &at);
+	mask = READ_ONCE(t->calls);
+	for (i = 0; i < TLOB_WINDOWS_MAX && mask; i++, mask >>= 1) {
+		if (!(mask & 1))
+			continue;
+		if (t->windows[i].call == call)
+			window_end(slot, i, &at, TLOB_END_STOP);
+		else
+			window_abandon(slot, i, &at);
+	}
+	WRITE_ONCE(t->calls, 0);
+	if (!task_has_windows(t)) {
+		task_forget_deadlines(t);
+		WRITE_ONCE(t->lowest_frame, TLOB_NEVER);
+	}
+	task_ended(t);
+	return 0;
+}
+
+static __always_inline int on_any_call_end(__u32 call)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct tlob_task *t;
+	__u32 slot;
+
+	if (!task_may_have_slot(task) || READ_ONCE(calls_acting) != hooks_number)
+		return 0;
+	t = task_current(task, &slot);
+	if (t && READ_ONCE(t->calls))
+		calls_end(slot, call);
+	return 0;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_call, struct pt_regs *regs, long id)
+{
+	return on_any_call((__u32)id);
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_call_end, struct pt_regs *regs, long ret)
+{
+	return on_any_call_end(call_of(regs));
+}
+
+/* What both events begin with. */
+struct call_event {
+	__u64 common;
+	long id;
+};
+
+SEC("tp/raw_syscalls/sys_enter")
+int on_call_perf(struct call_event *event)
+{
+	return on_any_call((__u32)event->id);
+}
+
+SEC("tp/raw_syscalls/sys_exit")
+int on_call_end_perf(struct call_event *event)
+{
+	return on_any_call_end((__u32)event->id + 1);
+}
+
+#else
+
+/* How calls of 32-bit programs are told is not known here: nothing is ever attached. */
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_call)
+{
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_call_end)
+{
+	return 0;
+}
+
+SEC("tp/raw_syscalls/sys_enter")
+int on_call_perf(void *event)
+{
+	return 0;
+}
+
+SEC("tp/raw_syscalls/sys_exit")
+int on_call_end_perf(void *event)
+{
+	return 0;
+}
+
+#endif
+
+#endif
