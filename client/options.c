@@ -82,6 +82,8 @@ static const Option table[] = {
         { 0, "unsafe", "BOOL", GROUP_KEYS, KEY("Unsafe"), "Accept places that cannot be checked" },
         { 0, "function", "NAME", GROUP_KEYS, KEY("Function"),
           "A window is one call of this function" },
+        { 0, "syscall", "NAME", GROUP_KEYS, KEY("Syscall"),
+          "A window is one such system call of the unit" },
         { 0, "budget", "TIME", GROUP_KEYS, KEY("BudgetSec"), "The longest that a window may take" },
         { 0, "running-budget", "TIME", GROUP_KEYS, KEY("RunningBudgetSec"), "... on a CPU" },
         { 0, "waiting-budget", "TIME", GROUP_KEYS, KEY("WaitingBudgetSec"),

@@ -36,7 +36,7 @@ typedef struct KeyValue {
         const char *value; /* NULL: not given */
 } KeyValue;
 
-#define OPTION_KEYS_N 12
+#define OPTION_KEYS_N 13
 
 /* Strings belong to the command line. */
 typedef struct Options {

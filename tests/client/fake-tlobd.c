@@ -80,7 +80,7 @@ static int get_manager(sd_bus *bus, const char *path, const char *interface, con
 static int set_property(FakeBinding *binding, const char *key, const char *value) {
         if (streq(key, "Executable"))
                 (void) snprintf(binding->executable, sizeof(binding->executable), "%s", value);
-        else if (streq(key, "Start") || streq(key, "Function"))
+        else if (streq(key, "Start") || streq(key, "Function") || streq(key, "Syscall"))
                 (void) snprintf(binding->start, sizeof(binding->start), "%s", value);
         else if (streq(key, "Stop"))
                 (void) snprintf(binding->stop, sizeof(binding->stop), "%s", value);
