@@ -228,22 +228,47 @@ static int confine(Binding *binding, const BenchCgroup *cgroup) {
         return 0;
 }
 
-int bench_add(Backend *backend, const char *function, const char *budget, BenchCgroup cgroup,
-              uint32_t *ret_index) {
-        _cleanup_(binding_freep) Binding *binding = NULL;
-        _cleanup_(binding_file_freep) BindingFile *file = NULL;
+static int add(Backend *backend, Binding *binding, const BindingFile *file, BenchCgroup cgroup,
+               uint32_t *ret_index) {
         _cleanup_free_ char *reason = NULL;
         int r;
 
-        r = bench_resolve(function, budget, &binding, &file);
-        if (r >= 0)
-                r = confine(binding, &cgroup);
+        r = confine(binding, &cgroup);
         if (r < 0)
                 return r;
         r = backend->ops->add(backend, binding, file, ret_index, &reason);
         if (r < 0)
-                return bench_fail(r, "%s", reason ?: function);
+                return bench_fail(r, "%s", reason ?: binding->start);
         return 0;
+}
+
+int bench_add(Backend *backend, const char *function, const char *budget, BenchCgroup cgroup,
+              uint32_t *ret_index) {
+        _cleanup_(binding_freep) Binding *binding = NULL;
+        _cleanup_(binding_file_freep) BindingFile *file = NULL;
+        int r;
+
+        r = bench_resolve(function, budget, &binding, &file);
+        return r < 0 ? r : add(backend, binding, file, cgroup, ret_index);
+}
+
+int bench_add_call(Backend *backend, const char *name, const char *budget, BenchCgroup cgroup,
+                   uint32_t *ret_index) {
+        _cleanup_(binding_freep) Binding *binding = NULL;
+        _cleanup_(binding_file_freep) BindingFile *file = NULL;
+        _cleanup_free_ char *error = NULL;
+        int r;
+
+        r = binding_new("bench", &binding);
+        if (r >= 0)
+                r = binding_set_key(binding, "Syscall", name, &error);
+        if (r >= 0)
+                r = binding_set_key(binding, "BudgetSec", budget, &error);
+        if (r >= 0)
+                r = binding_resolve(binding, &file, &error);
+        if (r < 0)
+                return bench_fail(r, "%s", error ?: name);
+        return add(backend, binding, file, cgroup, ret_index);
 }
 
 int bench_remove(Backend *backend, uint32_t index, uint64_t n_windows) {

@@ -184,6 +184,18 @@ ROWS = [
     Row("bpftrace", "a window, no unit filter, against bpftrace: `push`",
         ratio("push.window", "push.bpftrace"), "x"),
 
+    Row("call", "any system call, while another one is measured: longer by",
+        difference("call.other", "call.bare"), "ns"),
+    Row("call", "a system call that is measured in another unit: longer by",
+        difference("call.elsewhere", "call.bare"), "ns"),
+    Row("call", "a system call that is a window: longer by",
+        difference("call.window", "call.bare"), "ns"),
+    Row("call", "a function that is a window, on `push`, and makes that call: longer by",
+        difference("call.function", "call.bare"), "ns"),
+    Row("call", "a window of a system call against one of a function, all in all",
+        ratio("call.window", "call.function"), "x"),
+    Row("call", "a system call without bindings", median("call.bare"), "ns"),
+
     Row("switch", "`perf bench sched pipe` with one idle binding, against none",
         ratio("perf.idle", "perf.none"), "x", 1.05),
     Row("switch", f"{PIPE} with one idle binding, against none",
