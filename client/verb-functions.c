@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * "tlobctl functions": what can be written after Function=. Only files are read, and only with the
- * caller's own rights; tlobd is not asked. A name that several functions have is of no use there,
- * so the offset stands in its place.
+ * "tlobctl functions": what can be written after Function=, and USDT probes. Only files are read,
+ * and only with the caller's own rights; tlobd is not asked. A name that several functions have is
+ * of no use there, so the offset stands in its place.
  */
 
 #include <err.h>
@@ -178,6 +178,8 @@ static int add_names(json_object *row, const Declared *declared, bool in_table) 
         r = json_add_string(row, "Name", name);
         if (r >= 0 && !in_table)
                 r = json_add_string(row, "Function", function->ambiguous ? offset : function->name);
+        if (r >= 0 && !in_table)
+                r = json_add_string(row, "Kind", function->is_usdt ? "usdt" : "function");
         if (r >= 0)
                 r = json_add_string(row, "Declaration",
                                     in_table && name == declaration ? "" : declaration);

@@ -152,6 +152,14 @@ bool binding_has_file(const Binding *binding) {
         return !binding->start || !system_call_of_place(binding->start);
 }
 
+static bool is_usdt(const char *place) {
+        return place && strncmp(place, USDT_PLACE, strlen(USDT_PLACE)) == 0;
+}
+
+bool binding_has_usdt(const Binding *binding) {
+        return is_usdt(binding->start) || is_usdt(binding->stop);
+}
+
 bool binding_takes_program(const Binding *binding) {
         return !binding->executable && binding->unit && binding_has_file(binding);
 }

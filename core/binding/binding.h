@@ -252,6 +252,9 @@ int binding_check(const Binding *binding, char **ret_error);
  */
 bool binding_has_file(const Binding *binding);
 
+/* Is its start or its stop a USDT probe? */
+bool binding_has_usdt(const Binding *binding);
+
 /*
  * True if it says nothing of an executable, and so takes the program of its unit; binding->program
  * must be set then to resolve it.

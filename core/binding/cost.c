@@ -24,14 +24,26 @@ static ProbeKind kind_of_exits(const FunctionExits *exits, int fd) {
         return dearest;
 }
 
+static ProbeKind kind_of_site(const ElfSite *site, int fd) {
+        ProbeKind dearest = probe_kind_at(fd, site->offset);
+
+        for (size_t i = 1; i < site->n_places; i++) {
+                ProbeKind kind = probe_kind_at(fd, site->places[i].offset);
+
+                if (kind > dearest)
+                        dearest = kind;
+        }
+        return dearest;
+}
+
 void binding_read_probe_kinds(Binding *binding, int fd) {
         BindingResolved *resolved = &binding->resolved;
         const BindingSites *sites = &resolved->sites;
 
-        resolved->start_kind = probe_kind_at(fd, sites->start.offset);
+        resolved->start_kind = kind_of_site(&sites->start, fd);
         switch (sites->how) {
         case TLOB_STOP_PLACE:
-                resolved->stop_kind = probe_kind_at(fd, sites->stop.offset);
+                resolved->stop_kind = kind_of_site(&sites->stop, fd);
                 break;
         case TLOB_STOP_EXITS:
                 resolved->stop_kind = kind_of_exits(&sites->exits, fd);

@@ -183,6 +183,11 @@ static int set_function(Binding *binding, const BindingKey *key, const char *val
                 return sentence_error(-EINVAL, ret_error,
                                       "%s=%s is not a function: write Syscall=%s", key->name, value,
                                       call);
+        if (strncmp(value, USDT_PLACE, strlen(USDT_PLACE)) == 0)
+                return sentence_error(-EINVAL, ret_error,
+                                      "%s=%s is not a function: write it as Start=, and where the "
+                                      "window ends as Stop=",
+                                      key->name, value);
         return set_whole(binding, key, value, ret_error);
 }
 

@@ -39,7 +39,8 @@ int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) 
         r = binding_resolve_sites(binding, elf, &sites, ret_error);
         if (r < 0)
                 return r;
-        if (binding->wants_copies)
+        /* A copy of a USDT probe has a note of its own. */
+        if (binding->wants_copies && sites.start.n_places == 0)
                 r = inlined_copies_count(elf, sites.start.offset, &copies);
         if (r < 0)
                 return r;

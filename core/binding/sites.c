@@ -17,6 +17,9 @@
  *   of assembly. So it is set on request only;
  * - Go: a goroutine goes on in another thread than the one that it began in, and windows belong to
  *   threads.
+ *
+ * A USDT probe is at a nop by its author's will, so a nop is believed where nothing is known of the
+ * function; a note that lies harms its own program only.
  */
 
 #include "binding/sites.h"
@@ -63,12 +66,17 @@ static bool is_entry(const ElfFile *elf, const ElfSite *site, uint64_t *ret_entr
                 site->offset == elf_file_skip_endbr64(elf, *ret_entry));
 }
 
-static int check_nop(const Binding *binding, const ElfFile *elf, const char *key, const char *text,
-                     const ElfSite *site, char **ret_error) {
+/* Is it one that the kernel may replace, where that does harm? */
+static bool is_bad_nop(const Binding *binding, const ElfFile *elf, const ElfSite *site) {
         uint64_t entry;
 
-        if (binding->unsafe || !probe_is_on_nop5(elf_file_fd(elf), site->offset) ||
-            is_entry(elf, site, &entry))
+        return !binding->unsafe && probe_is_on_nop5(elf_file_fd(elf), site->offset) &&
+               !is_entry(elf, site, &entry);
+}
+
+static int check_nop(const Binding *binding, const ElfFile *elf, const char *key, const char *text,
+                     const ElfSite *site, char **ret_error) {
+        if (!is_bad_nop(binding, elf, site))
                 return 0;
         return sentence_error(
                 -EOPNOTSUPP, ret_error,
@@ -110,6 +118,45 @@ static int check_place(const Binding *binding, const ElfFile *elf, const char *k
         return check_unknown(binding, elf, key, text, sentence, ret_error);
 }
 
+static int check_usdt_place(const Binding *binding, const ElfFile *elf, const char *key,
+                            const char *text, uint64_t offset, char **ret_error) {
+        const ElfSite site = { .offset = offset };
+        const char *why = NULL;
+        uint64_t begin;
+        int r;
+
+        if (is_bad_nop(binding, elf, &site))
+                return sentence_error(
+                        -EOPNOTSUPP, ret_error,
+                        "%s=%s in %s is a 5-byte nop: Linux 6.18 replaces it with a call, which "
+                        "overwrites what a leaf function keeps below the stack pointer. If its "
+                        "function calls others, write Unsafe=yes",
+                        key, text, elf_file_path(elf));
+        r = function_check_boundary(elf, offset, &begin, &why);
+        if (r > 0 || r == -ENOMEM)
+                return r;
+        if (r == 0)
+                return sentence_error(-EOPNOTSUPP, ret_error,
+                                      "The note on %s=%s in %s is wrong: it names a place inside "
+                                      "the instruction at 0x%" PRIx64,
+                                      key, text, elf_file_path(elf), begin);
+        if (probe_is_on_nop(elf_file_fd(elf), offset))
+                return 0;
+        return check_unknown(binding, elf, key, text, "it is not a nop", ret_error);
+}
+
+/* Each place of the site. */
+static int check_site(const Binding *binding, const ElfFile *elf, const char *key, const char *text,
+                      const ElfSite *site, char **ret_error) {
+        int r = 0;
+
+        if (site->n_places == 0)
+                return check_place(binding, elf, key, text, site, ret_error);
+        for (size_t i = 0; i < site->n_places && r >= 0; i++)
+                r = check_usdt_place(binding, elf, key, text, site->places[i].offset, ret_error);
+        return r;
+}
+
 static int resolve_place(const Binding *binding, ElfFile *elf, BindingSites *sites,
                          char **ret_error) {
         uint64_t start, stop;
@@ -118,16 +165,18 @@ static int resolve_place(const Binding *binding, ElfFile *elf, BindingSites *sit
         r = elf_file_resolve(elf, binding->stop, &sites->stop, ret_error);
         if (r < 0)
                 return r;
-        if (sites->start.offset == sites->stop.offset)
+        if (elf_site_has(&sites->start, sites->stop.offset) ||
+            elf_site_has(&sites->stop, sites->start.offset))
                 return sentence_error(-EINVAL, ret_error,
                                       "Start=%s and Stop=%s are the same place in %s: a "
                                       "window needs two",
                                       binding->start, binding->stop, elf_file_path(elf));
-        r = check_place(binding, elf, "Stop", binding->stop, &sites->stop, ret_error);
+        r = check_site(binding, elf, "Stop", binding->stop, &sites->stop, ret_error);
         if (r < 0)
                 return r;
         sites->how = TLOB_STOP_PLACE;
-        sites->has_frame = is_entry(elf, &sites->start, &start) &&
+        sites->has_frame = sites->start.n_places == 0 && sites->stop.n_places == 0 &&
+                           is_entry(elf, &sites->start, &start) &&
                            function_find_entry(elf, sites->stop.offset, &stop) >= 0 &&
                            start == stop;
         return 0;
@@ -155,6 +204,11 @@ static int resolve_return(const Binding *binding, const ElfFile *elf, BindingSit
         bool probe = streq(binding->stop, "return-probe");
         uint64_t entry = sites->start.offset;
 
+        if (sites->start.n_places > 0)
+                return sentence_error(-EINVAL, ret_error,
+                                      "Stop=%s is not possible with Start=%s: name the probe or "
+                                      "the place where the window ends",
+                                      binding->stop, binding->start);
         sites->has_frame = true;
         sites->how = TLOB_STOP_RETURN_PROBE;
         if (is_entry(elf, &sites->start, &entry))
@@ -187,7 +241,7 @@ int binding_resolve_sites(const Binding *binding, ElfFile *elf, BindingSites *re
         if (binding_stop_is_return(binding))
                 r = resolve_return(binding, elf, &sites, ret_error);
         else {
-                r = check_place(binding, elf, "Start", binding->start, &sites.start, ret_error);
+                r = check_site(binding, elf, "Start", binding->start, &sites.start, ret_error);
                 if (r >= 0)
                         r = resolve_place(binding, elf, &sites, ret_error);
         }

@@ -32,7 +32,15 @@
 
 void elf_site_done(ElfSite *site) {
         free(site->function);
+        free(site->places);
         *site = (ElfSite){};
+}
+
+bool elf_site_has(const ElfSite *site, uint64_t offset) {
+        for (size_t i = 0; i < site->n_places; i++)
+                if (site->places[i].offset == offset)
+                        return true;
+        return site->offset == offset;
 }
 
 ElfFile *elf_file_free(ElfFile *elf) {

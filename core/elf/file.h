@@ -15,14 +15,30 @@
 
 typedef struct ElfFile ElfFile;
 
+/* How a place is written that is a USDT probe: "usdt:provider:name". */
+#define USDT_PLACE     "usdt:"
+#define ELF_PLACES_MAX 1024 /* that one of them can be at */
+
+/* One of the places of a USDT probe. */
+typedef struct ElfPlace {
+        uint64_t offset;
+        uint64_t semaphore; /* the offset of a counter of who traces it; 0: there is none */
+} ElfPlace;
+
 /* A place in the file where a probe can sit. */
 typedef struct ElfSite {
         uint64_t offset;   /* in the file, past a leading endbr64 when asked by symbol */
         char *function;    /* the symbol that it lies in, NULL if none is known; owned */
         uint64_t distance; /* from the beginning of that; 0 also past its endbr64 */
+        /* A USDT probe: all its places, by their offsets, the first of which is above; owned */
+        ElfPlace *places;
+        size_t n_places; /* 0: it is none */
 } ElfSite;
 
 void elf_site_done(ElfSite *site);
+
+/* Is the offset one of its places? */
+bool elf_site_has(const ElfSite *site, uint64_t offset);
 
 /*
  * Opens path. Fails with a negative errno and a sentence in *ret_error that names the file:
@@ -63,16 +79,16 @@ bool elf_file_is_program(const ElfFile *elf);
 
 /*
  * Resolves a probe site as written in the configuration: "symbol", "symbol@VERSION",
- * "symbol+0x1c", "0x12a0" (a file offset) or "file.c:123" (elf/line-table.h). A symbol can also be
- * what it is called in the source (elf/declared-name.h). It is looked for in .symtab, that of the
- * separate debug file or in .gnu_debugdata if the file was stripped, then in .dynsym. Fails with a
- * negative errno and a sentence in *ret_error:
+ * "symbol+0x1c", "0x12a0" (a file offset), "file.c:123" (elf/line-table.h) or "usdt:provider:name"
+ * (elf/usdt.h). A symbol can also be what it is called in the source (elf/declared-name.h). It is
+ * looked for in .symtab, that of the separate debug file or in .gnu_debugdata if the file was
+ * stripped, then in .dynsym. Fails with a negative errno and a sentence in *ret_error:
  *
  * - -EINVAL: not a site
- * - -ESRCH: no such symbol or line; the sentence lists near ones
+ * - -ESRCH: no such symbol, line or USDT probe; the sentence lists near ones
  * - -ERANGE: outside the file, the executable segments or the function
  * - -ENOTUNIQ: several functions of this name or with this line, at different places
- * - -EOPNOTSUPP: an indirect function (IFUNC), a USDT probe
+ * - -EOPNOTSUPP: an indirect function (IFUNC), or a USDT probe that cannot be used
  */
 int elf_file_resolve(ElfFile *elf, const char *site, ElfSite *ret, char **ret_error);
 

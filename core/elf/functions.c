@@ -5,6 +5,7 @@
 #include "base/sentence.h"
 #include "elf/internal.h"
 #include "elf/symbol.h"
+#include "elf/usdt.h"
 
 typedef struct Listing {
         const ElfFile *elf;
@@ -74,6 +75,24 @@ static int add(const SymbolFunction *symbol, void *userdata) {
         return 0;
 }
 
+static int add_usdt(const UsdtNote *note, void *userdata) {
+        const Listing *listing = userdata;
+        ElfFunctions *functions = listing->functions;
+        _cleanup_free_ char *name = NULL;
+        int r;
+
+        name = sentence_make(USDT_PLACE "%s:%s", note->provider, note->name);
+        r = name ? make_room(functions) : -ENOMEM;
+        if (r < 0)
+                return r;
+        functions->items[functions->n++] = (ElfFunction){
+                .name = TAKE_PTR(name),
+                .offset = note->offset,
+                .is_usdt = true,
+        };
+        return 0;
+}
+
 static int compare(const void *a, const void *b) {
         const ElfFunction *left = a, *right = b;
         int order = strcmp(left->name, right->name);
@@ -81,7 +100,12 @@ static int compare(const void *a, const void *b) {
         return order ?: (left->offset > right->offset) - (left->offset < right->offset);
 }
 
-/* Of sorted ones. A symbol can be there twice. */
+/* A symbol can be there twice; a USDT probe is one, wherever it is. */
+static bool is_double(const ElfFunction *a, const ElfFunction *b) {
+        return compare(a, b) == 0 || (a->is_usdt && b->is_usdt && streq(a->name, b->name));
+}
+
+/* Of sorted ones. */
 static void remove_doubles(ElfFunctions *functions) {
         size_t n = 0;
 
@@ -89,7 +113,7 @@ static void remove_doubles(ElfFunctions *functions) {
                 ElfFunction *last = n > 0 ? &functions->items[n - 1] : NULL;
                 ElfFunction *item = &functions->items[i];
 
-                if (last && compare(last, item) == 0) {
+                if (last && is_double(last, item)) {
                         free(item->name);
                         continue;
                 }
@@ -111,6 +135,8 @@ int elf_file_list_functions(ElfFile *elf, ElfFunctions *ret) {
         r = symbol_table_visit(&tables[0], add, &listing);
         if (r >= 0 && (functions.is_stripped || tables[0].is_partial))
                 r = symbol_table_visit(&tables[1], add, &listing);
+        if (r >= 0)
+                r = elf_file_visit_usdt(elf, add_usdt, &listing);
         if (r < 0) {
                 elf_functions_done(&functions);
                 return r;

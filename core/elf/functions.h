@@ -8,13 +8,14 @@
 #include "base/cleanup.h"
 #include "elf/file.h"
 
-/* What elf_file_resolve() can find by a name. */
+/* What elf_file_resolve() can find by a name: functions, and USDT probes. */
 
 typedef struct ElfFunction {
-        char *name;      /* with its version, if that is not the default one */
-        uint64_t offset; /* in the file: where its probe goes */
+        char *name;      /* with its version, if that is not the default one; or "usdt:..." */
+        uint64_t offset; /* in the file: where its probe goes, or the first of them */
         uint64_t size;   /* 0: not known */
         bool ambiguous;  /* several have this name: it takes the offset to name one of them */
+        bool is_usdt;
 } ElfFunction;
 
 typedef struct ElfFunctions {
@@ -25,8 +26,8 @@ typedef struct ElfFunctions {
 } ElfFunctions;
 
 /*
- * Lists the functions of a file, or of its separate debug file. Names that cannot be shown are left
- * out. Returns 0 or -ENOMEM.
+ * Lists the functions of a file, or of its separate debug file, and its USDT probes. Names that
+ * cannot be shown are left out. Returns 0 or -ENOMEM.
  */
 int elf_file_list_functions(ElfFile *elf, ElfFunctions *ret);
 void elf_functions_done(ElfFunctions *functions);

@@ -53,6 +53,15 @@ static bool is_nop5(const uint8_t *code, size_t size) {
         return size >= sizeof(nop5) && memcmp(code, nop5, sizeof(nop5)) == 0;
 }
 
+/* The one of a single byte, or a long one, with any prefixes. */
+static bool is_nop(const uint8_t *code, size_t size) {
+        size_t n = 0;
+
+        while (n + 1 < size && is_prefix(code[n]))
+                n++;
+        return size > 0 && (code[n] == 0x90 || is_long_nop(code + n, size - n));
+}
+
 ProbeKind probe_kind_of_code(const uint8_t *code, size_t size, bool knows_nops) {
         size_t n = 0;
 
@@ -97,6 +106,17 @@ bool probe_is_on_nop5(int fd, uint64_t offset) {
         ssize_t n = elf_read(fd, code, sizeof(code), offset);
 
         return n > 0 && is_nop5(code, (size_t) n);
+#else
+        return false;
+#endif
+}
+
+bool probe_is_on_nop(int fd, uint64_t offset) {
+#if defined(__x86_64__)
+        uint8_t code[PROBE_CODE_MAX];
+        ssize_t n = elf_read(fd, code, sizeof(code), offset);
+
+        return n > 0 && is_nop(code, (size_t) n);
 #else
         return false;
 #endif

@@ -28,6 +28,9 @@ ProbeKind probe_kind_at(int fd, uint64_t offset);
 /* Is it the nop that Linux 6.18 and newer replace with a call, whatever the kernel that runs? */
 bool probe_is_on_nop5(int fd, uint64_t offset);
 
+/* Is it a nop of whatever length? */
+bool probe_is_on_nop(int fd, uint64_t offset);
+
 /* The time that a probe takes, as words for a sentence; static. NULL: not known. */
 const char *probe_kind_describe_cost(ProbeKind kind);
 

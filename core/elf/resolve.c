@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * From what is written in a configuration to one place in a file: a symbol, a place in a function,
- * or an offset.
+ * From what is written in a configuration to a place in a file: a symbol, a place in a function, or
+ * an offset. Lines (resolve-line.c) and USDT probes (usdt.c) have files of their own.
  *
  * A probe on endbr64, with which most functions begin today, is single-stepped by the kernel, the
  * instruction after it mostly is not: so a function asked for by its name alone gets its probe
@@ -22,6 +22,7 @@
 #include "elf/file.h"
 #include "elf/internal.h"
 #include "elf/missing-symbol.h"
+#include "elf/usdt.h"
 
 static int resolve_offset(ElfFile *elf, const char *site, ElfSite *ret, char **ret_error) {
         ElfSite result = {};
@@ -278,11 +279,8 @@ static int resolve_symbol(ElfFile *elf, const char *text, ElfSite *ret, char **r
 }
 
 int elf_file_resolve(ElfFile *elf, const char *site, ElfSite *ret, char **ret_error) {
-        if (strncmp(site, "usdt:", 5) == 0)
-                return sentence_error(-EOPNOTSUPP, ret_error,
-                                      "'%s' is a USDT probe, which this version cannot use: give "
-                                      "a function or an offset",
-                                      site);
+        if (strncmp(site, USDT_PLACE, strlen(USDT_PLACE)) == 0)
+                return elf_file_resolve_usdt(elf, site, ret, ret_error);
         if (line_site_parse(site, &(size_t){ 0 }, &(unsigned){ 0 }))
                 return elf_file_resolve_line(elf, site, ret, ret_error);
         if (isdigit((unsigned char) site[0]))

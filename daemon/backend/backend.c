@@ -26,6 +26,8 @@ unsigned backend_needs(const Binding *binding) {
                 needs |= BACKEND_CAN_CALL;
         else if (binding_stop_is_return(binding))
                 needs |= BACKEND_CAN_RETURN;
+        if (binding_has_usdt(binding))
+                needs |= BACKEND_CAN_USDT;
         if (binding->budget_ns[TLOB_BUDGET_TOTAL] == BUDGET_NONE)
                 needs |= BACKEND_CAN_INFINITE;
         for (int i = TLOB_BUDGET_RUNNING; i < TLOB_N_BUDGETS; i++)
@@ -43,6 +45,8 @@ const char *backend_lacks(const BackendOps *ops, unsigned needs) {
 
         if (lacks & BACKEND_CAN_CALL)
                 return "measure system calls";
+        if (lacks & BACKEND_CAN_USDT)
+                return "measure between USDT probes";
         if (lacks & BACKEND_CAN_RETURN)
                 return "stop at a return";
         if (lacks & BACKEND_CAN_STATE_BUDGET)

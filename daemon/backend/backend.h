@@ -27,6 +27,7 @@ typedef enum BackendCapability {
         BACKEND_CAN_CONFINE = 1 << 3,      /* confinement to a cgroup */
         BACKEND_CAN_AWAIT = 1 << 4,        /* confinement to an instance that nobody knows yet */
         BACKEND_CAN_CALL = 1 << 5,         /* Syscall= */
+        BACKEND_CAN_USDT = 1 << 6,         /* several places for one start or stop; semaphores */
 } BackendCapability;
 
 typedef struct BackendConfig {

@@ -409,7 +409,8 @@ static bool bpf_backend_is_removing(Backend *backend) {
 const BackendOps backend_bpf_ops = {
         .name = "bpf",
         .capabilities = BACKEND_CAN_RETURN | BACKEND_CAN_STATE_BUDGET | BACKEND_CAN_INFINITE |
-                        BACKEND_CAN_CONFINE | BACKEND_CAN_AWAIT | BACKEND_CAN_CALL,
+                        BACKEND_CAN_CONFINE | BACKEND_CAN_AWAIT | BACKEND_CAN_CALL |
+                        BACKEND_CAN_USDT,
         .probe = bpf_backend_probe,
         .new = bpf_backend_new,
         .free = bpf_backend_free,

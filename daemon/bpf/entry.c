@@ -37,41 +37,90 @@ static uint64_t price_of_call(const BpfBackend *b) {
         return b->price.hit_ns[PROBE_EMULATED] / 2;
 }
 
+typedef struct SiteKeys {
+        SiteKey start;
+        SiteKey stop;
+        uint64_t *places[2]; /* that they refer to, besides the binding's; NULL: none */
+} SiteKeys;
+
+static void site_keys_done(SiteKeys *keys) {
+        free(keys->places[0]);
+        free(keys->places[1]);
+        *keys = (SiteKeys){};
+}
+
+static int key_take_site(SiteKey *key, const ElfSite *site, uint64_t **places) {
+        size_t n = site->n_places;
+
+        if (n == 0) {
+                key->offsets = &site->offset;
+                key->n_offsets = 1;
+                return 0;
+        }
+        *places = calloc(2 * n, sizeof(**places));
+        if (!*places)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                (*places)[i] = site->places[i].offset;
+                (*places)[n + i] = site->places[i].semaphore;
+                if (site->places[i].semaphore)
+                        key->semaphores = *places + n;
+        }
+        key->offsets = *places;
+        key->n_offsets = n;
+        return 0;
+}
+
+static int make_keys(const BpfBackend *b, const Entry *entry, const Binding *binding,
+                     SiteKeys *keys) {
+        const BindingResolved *resolved = &binding->resolved;
+        int r;
+
+        *keys = (SiteKeys){
+                .start.by_process = entry->by_process,
+                .start.dev = resolved->device,
+                .start.inode = resolved->inode,
+                .start.is_call = entry->stop == TLOB_STOP_CALL,
+        };
+        keys->stop = keys->start;
+        keys->stop.is_return = entry->stop == TLOB_STOP_RETURN_PROBE;
+        keys->start.price_ns =
+                keys->start.is_call ? price_of_call(b) : b->price.hit_ns[resolved->start_kind];
+        keys->stop.price_ns = b->price.hit_ns[resolved->stop_kind];
+
+        r = key_take_site(&keys->start, &resolved->sites.start, &keys->places[0]);
+        if (r < 0)
+                return r;
+        switch (entry->stop) {
+        case TLOB_STOP_PLACE:
+                return key_take_site(&keys->stop, &resolved->sites.stop, &keys->places[1]);
+        case TLOB_STOP_EXITS:
+                keys->stop.offsets = resolved->sites.exits.offsets;
+                keys->stop.n_offsets = resolved->sites.exits.n;
+                return 0;
+        default:
+                keys->stop.offsets = keys->start.offsets;
+                keys->stop.n_offsets = keys->start.n_offsets;
+                return 0;
+        }
+}
+
 static int attach_sites(BpfBackend *b, Entry *entry, const Binding *binding,
                         const BindingFile *file, char **ret_reason) {
-        SiteKey start, stop;
+        _cleanup_(site_keys_done) SiteKeys keys;
         int r;
 
         entry->in_program = file->is_program;
         entry->by_process = is_by_process(b, entry);
-        start = (SiteKey){
-                .by_process = entry->by_process,
-                .dev = binding->resolved.device,
-                .inode = binding->resolved.inode,
-                .offsets = &binding->resolved.sites.start.offset,
-                .n_offsets = 1,
-                .is_call = entry->stop == TLOB_STOP_CALL,
-                .price_ns = b->price.hit_ns[binding->resolved.start_kind],
-        };
-        stop = start;
-        stop.price_ns = b->price.hit_ns[binding->resolved.stop_kind];
-        if (start.is_call)
-                start.price_ns = price_of_call(b);
-        stop.is_return = entry->stop == TLOB_STOP_RETURN_PROBE;
-        if (entry->stop == TLOB_STOP_PLACE)
-                stop.offsets = &binding->resolved.sites.stop.offset;
-        if (entry->stop == TLOB_STOP_EXITS) {
-                stop.offsets = binding->resolved.sites.exits.offsets;
-                stop.n_offsets = binding->resolved.sites.exits.n;
-        }
-
+        r = make_keys(b, entry, binding, &keys);
         /* The stop first: no window may open that cannot end. */
-        r = site_table_join(&b->stop_sites, &stop, file->fd, &entry->user, &entry->stop_site,
-                            ret_reason);
+        if (r >= 0)
+                r = site_table_join(&b->stop_sites, &keys.stop, file->fd, &entry->user,
+                                    &entry->stop_site, ret_reason);
         if (r < 0)
                 return r;
-        r = site_table_join(&b->start_sites, &start, file->fd, &entry->user, &entry->start_site,
-                            ret_reason);
+        r = site_table_join(&b->start_sites, &keys.start, file->fd, &entry->user,
+                            &entry->start_site, ret_reason);
         if (r < 0) {
                 site_table_leave(&b->stop_sites, entry->stop_site, &entry->user);
                 entry->by_process = false;

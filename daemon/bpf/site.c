@@ -21,6 +21,7 @@ int site_attach(SiteTable *table, Site *site, int file_fd, uint64_t cookie, uint
                 .file_fd = file_fd,
                 .offsets = site->key.offsets,
                 .n_offsets = site->key.n_offsets,
+                .semaphores = site->key.semaphores,
                 .is_return = site->key.is_return,
                 .cookie = cookie,
                 .pid = pid,

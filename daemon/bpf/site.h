@@ -16,8 +16,9 @@
 
 /*
  * The places where probes of one kind (start or stop) sit, and which bindings each of them is for.
- * A site is one place in a file, or several that mean the same: every way out of a function. Its
- * probes are shared by all bindings there. A system call is a site too, without file and probes.
+ * A site is one place in a file, or several that mean the same: every way out of a function, or
+ * all places of a USDT probe. Its probes are shared by all bindings there. A system call is a site
+ * too, without file and probes.
  */
 
 typedef struct SiteKey {
@@ -25,6 +26,7 @@ typedef struct SiteKey {
         ino_t inode;
         const uint64_t *offsets; /* not owned; ascending; or the number of the call */
         size_t n_offsets;
+        const uint64_t *semaphores; /* of each, as in ElfPlace; NULL: there are none; not owned */
         bool is_return;
         bool is_call;      /* a system call, of no file */
         bool by_process;   /* only in the processes of the units that its bindings are for */

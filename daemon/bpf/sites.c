@@ -102,13 +102,46 @@ void site_table_drop_inherited(SiteTable *table) {
         site_table_drop_unneeded(table);
 }
 
+static void site_key_done(SiteKey *key) {
+        free((void *) key->offsets);
+        free((void *) key->semaphores);
+        *key = (SiteKey){};
+}
+
+static int copy_numbers(const uint64_t *numbers, size_t n, const uint64_t **ret) {
+        uint64_t *copy = calloc(n, sizeof(*copy));
+
+        if (!copy)
+                return -ENOMEM;
+        memcpy(copy, numbers, n * sizeof(*copy));
+        *ret = copy;
+        return 0;
+}
+
+/* With places of its own. */
+static int site_key_copy(const SiteKey *key, SiteKey *ret) {
+        SiteKey copy = *key;
+        int r;
+
+        copy.offsets = copy.semaphores = NULL;
+        r = copy_numbers(key->offsets, key->n_offsets, &copy.offsets);
+        if (r >= 0 && key->semaphores)
+                r = copy_numbers(key->semaphores, key->n_offsets, &copy.semaphores);
+        if (r < 0) {
+                site_key_done(&copy);
+                return r;
+        }
+        *ret = copy;
+        return 0;
+}
+
 void site_table_done(SiteTable *table) {
         for (size_t i = 0; table->items && i < table->n; i++) {
                 Site *site = &table->items[i];
 
                 uprobe_detach(site->uprobe);
                 free(site->users);
-                free((void *) site->key.offsets);
+                site_key_done(&site->key);
         }
         free(table->items);
         bpf_memory_unmap(table->memory, table->n, sizeof(*table->memory));
@@ -116,10 +149,13 @@ void site_table_done(SiteTable *table) {
 }
 
 static bool site_key_equal(const SiteKey *a, const SiteKey *b) {
+        size_t size = a->n_offsets * sizeof(*a->offsets);
+
         return a->dev == b->dev && a->inode == b->inode && a->is_return == b->is_return &&
                a->is_call == b->is_call && a->by_process == b->by_process &&
-               a->n_offsets == b->n_offsets &&
-               memcmp(a->offsets, b->offsets, a->n_offsets * sizeof(*a->offsets)) == 0;
+               a->n_offsets == b->n_offsets && memcmp(a->offsets, b->offsets, size) == 0 &&
+               !a->semaphores == !b->semaphores &&
+               (!a->semaphores || memcmp(a->semaphores, b->semaphores, size) == 0);
 }
 
 /* The site with that key, else a free one, else NULL. */
@@ -241,6 +277,12 @@ static int join_error(int r, const Site *site, const SiteKey *key, const SiteUse
                 return sentence_error(r, ret_reason,
                                       "All places for probes are in use; raise BindingsMax= in "
                                       "tlobd.conf");
+        case -EINVAL:
+                return sentence_error(r, ret_reason,
+                                      "The kernel refused a probe at offset 0x%" PRIx64
+                                      ": somebody else has one there, with another semaphore "
+                                      "(USDT) or none",
+                                      key->offsets[0]);
         default:
                 if (key->is_call)
                         return call_error(r, ret_reason);
@@ -283,22 +325,19 @@ uint64_t site_table_get_total_cost(const SiteTable *table) {
 /* A site that nobody used: from its generation on, its probe can be told from those before it. */
 static int site_begin(SiteTable *table, Site *site, const SiteKey *key, int file_fd) {
         struct tlob_site *shared = &table->memory[site_index(table, site)];
-        uint64_t *offsets;
+        SiteKey copy;
         int r;
 
         r = clear_hits(table, site_index(table, site));
+        if (r >= 0)
+                r = site_key_copy(key, &copy);
         if (r < 0)
                 return r;
-        offsets = calloc(key->n_offsets, sizeof(*offsets));
-        if (!offsets)
-                return -ENOMEM;
-        memcpy(offsets, key->offsets, key->n_offsets * sizeof(*offsets));
         *site = (Site){
-                .key = *key,
+                .key = copy,
                 .file_fd = key->by_process ? fcntl(file_fd, F_DUPFD_CLOEXEC, 0) : -EBADF,
                 .reach = { .by_process = key->by_process },
         };
-        site->key.offsets = offsets;
         *shared = (struct tlob_site){};
         __atomic_store_n(&shared->generation, ++*table->generation, __ATOMIC_RELEASE);
         return 0;
@@ -310,8 +349,7 @@ static void site_end(SiteTable *table, Site *site) {
         free(site->users);
         site->users = NULL;
         site_forget_processes(table, site);
-        free((void *) site->key.offsets);
-        site->key = (SiteKey){};
+        site_key_done(&site->key);
         __atomic_store_n(&table->memory[site_index(table, site)].generation, 0, __ATOMIC_RELEASE);
 }
 

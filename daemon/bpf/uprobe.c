@@ -19,6 +19,8 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
+#include "elf/file.h"
+
 #define ATTACH_UPROBE_MULTI 48        /* BPF_TRACE_UPROBE_MULTI */
 #define UPROBE_MULTI_RETURN (1U << 0) /* BPF_F_UPROBE_MULTI_RETURN */
 
@@ -119,7 +121,7 @@ void uprobe_multi_prepare(struct bpf_program *prog) {
                                                      (enum bpf_attach_type) ATTACH_UPROBE_MULTI);
 }
 
-/* Reads "8" or "config:0": the number at the end. */
+/* Reads "8", "config:0" or "config:32-63": the number at the end, or the lower one. */
 static int read_number(const char *path, unsigned *ret) {
         _cleanup_fclose_ FILE *f = NULL;
         char line[64], *colon, *end;
@@ -133,17 +135,17 @@ static int read_number(const char *path, unsigned *ret) {
 
         colon = strchr(line, ':');
         n = strtoul(colon ? colon + 1 : line, &end, 10);
-        if (*end != '\n' && *end != '\0')
+        if (*end != '\n' && *end != '\0' && *end != '-')
                 return -EIO;
         *ret = (unsigned) n;
         return 0;
 }
 
-static int perf_uprobe_open(const char *path, uint64_t offset, bool is_return) {
+static int perf_uprobe_open(const char *path, const ElfPlace *place, bool is_return) {
         struct perf_event_attr attr = {
                 .size = sizeof(attr),
                 .config1 = (uint64_t) (uintptr_t) path,
-                .config2 = offset,
+                .config2 = place->offset,
         };
         unsigned type, bit = 0;
         long fd;
@@ -158,6 +160,12 @@ static int perf_uprobe_open(const char *path, uint64_t offset, bool is_return) {
                         return r;
                 attr.config |= 1ULL << bit;
         }
+        if (place->semaphore) {
+                r = read_number("/sys/bus/event_source/devices/uprobe/format/ref_ctr_offset", &bit);
+                if (r < 0)
+                        return r;
+                attr.config |= place->semaphore << bit;
+        }
         attr.type = type;
 
         fd = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
@@ -170,16 +178,19 @@ static int perf_uprobe_open(const char *path, uint64_t offset, bool is_return) {
  * kernel goes over the probes of a place as a reader of the lock that this takes as a writer
  * (kernel/events/uprobes.c, handler_chain(), before Linux 6.13).
  */
-static void perf_await_hits(const char *path, uint64_t offset, bool is_return) {
-        safe_close(perf_uprobe_open(path, offset, is_return));
+static void perf_await_hits(const char *path, const ElfPlace *place, bool is_return) {
+        safe_close(perf_uprobe_open(path, place, is_return));
 }
 
-static int perf_attach(const UprobeSpec *spec, const char *path, uint64_t offset,
-                       UprobeLink *link) {
+static int perf_attach(const UprobeSpec *spec, const char *path, size_t i, UprobeLink *link) {
         LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = spec->cookie);
+        ElfPlace place = {
+                .offset = spec->offsets[i],
+                .semaphore = spec->semaphores ? spec->semaphores[i] : 0,
+        };
         int fd;
 
-        fd = perf_uprobe_open(path, offset, spec->is_return);
+        fd = perf_uprobe_open(path, &place, spec->is_return);
         if (fd < 0)
                 return fd;
         link->perf_fd = fd;
@@ -189,7 +200,7 @@ static int perf_attach(const UprobeSpec *spec, const char *path, uint64_t offset
                 return fd;
         link->link_fd = fd;
         if (spec->pins && pins_have_inherited(spec->pins))
-                perf_await_hits(path, offset, spec->is_return);
+                perf_await_hits(path, &place, spec->is_return);
         return 0;
 }
 
@@ -207,6 +218,7 @@ static int multi_attach(const UprobeSpec *spec, const char *path, UprobeLink *li
                 (struct uprobe_multi_attr){
                         .prog_fd = (uint32_t) spec->prog_fd,
                         .offsets = (uint64_t) (uintptr_t) spec->offsets,
+                        .ref_ctr_offsets = (uint64_t) (uintptr_t) spec->semaphores,
                         .cookies = (uint64_t) (uintptr_t) cookies,
                         .count = (uint32_t) spec->n_offsets,
                         .multi_flags = spec->is_return ? UPROBE_MULTI_RETURN : 0,
@@ -267,7 +279,7 @@ int uprobe_attach(const UprobeSpec *spec, Uprobe **ret) {
         if (spec->multi)
                 r = multi_attach(spec, path, &uprobe->links[0]);
         for (size_t i = 0; !spec->multi && r >= 0 && i < n; i++)
-                r = perf_attach(spec, path, spec->offsets[i], &uprobe->links[i]);
+                r = perf_attach(spec, path, i, &uprobe->links[i]);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < n; i++)

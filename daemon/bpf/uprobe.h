@@ -21,7 +21,8 @@ typedef struct UprobeSpec {
         bool multi;  /* the program is for uprobe_multi links: see uprobe_multi_is_supported() */
         int file_fd; /* only used during the call */
         const uint64_t *offsets;
-        size_t n_offsets; /* at least 1 */
+        size_t n_offsets;           /* at least 1 */
+        const uint64_t *semaphores; /* as in SiteKey */
         bool is_return;
         uint64_t cookie;
         uint32_t pid;  /* only in that process, see uprobe_multi_takes_processes(); 0: in all */

@@ -371,6 +371,12 @@ static char *describe_site(const ElfSite *site, const char *configured) {
         return strdup(site->function ?: configured);
 }
 
+static int append_places(sd_bus_message *m, const char *key, const ElfSite *site) {
+        return site->n_places == 0
+                       ? 0
+                       : sd_bus_message_append(m, "{sv}", key, "u", (uint32_t) site->n_places);
+}
+
 static int append_verified(sd_bus_message *m, const Binding *binding, const Verdict *verdict) {
         const BindingResolved *resolved = &binding->resolved;
         bool is_return = binding_stop_is_return(binding);
@@ -393,6 +399,11 @@ static int append_verified(sd_bus_message *m, const Binding *binding, const Verd
         }
         r = sd_bus_message_append(m, "{sv}{sv}{sv}{sv}", "start", "s", start, "stop", "s", stop,
                                   "backend", "s", verdict->backend, "reason", "s", verdict->reason);
+        if (r < 0)
+                return r;
+        r = append_places(m, "start-places", &resolved->sites.start);
+        if (r >= 0)
+                r = append_places(m, "stop-places", &resolved->sites.stop);
         if (r < 0)
                 return r;
         if (!is_return) {

@@ -95,6 +95,30 @@ static void put_site(Packet *packet, const ElfSite *site) {
         packet_put_number(packet, site->offset);
         packet_put_string(packet, site->function);
         packet_put_number(packet, site->distance);
+        packet_put_number(packet, site->n_places);
+        for (size_t i = 0; i < site->n_places; i++) {
+                packet_put_number(packet, site->places[i].offset);
+                packet_put_number(packet, site->places[i].semaphore);
+        }
+}
+
+static int take_places(Packet *packet, ElfSite *site) {
+        uint64_t n = packet_take_number(packet);
+        ElfPlace *places;
+
+        if (n > ELF_PLACES_MAX)
+                return -EBADMSG;
+        places = calloc(n + 1, sizeof(*places));
+        if (!places)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                places[i].offset = packet_take_number(packet);
+                places[i].semaphore = packet_take_number(packet);
+        }
+        free(site->places);
+        site->places = places;
+        site->n_places = n;
+        return 0;
 }
 
 static int take_site(Packet *packet, ElfSite *site) {
@@ -103,7 +127,7 @@ static int take_site(Packet *packet, ElfSite *site) {
         site->offset = packet_take_number(packet);
         r = free_and_strdup(&site->function, packet_take_string(packet));
         site->distance = packet_take_number(packet);
-        return r;
+        return r < 0 ? r : take_places(packet, site);
 }
 
 static void put_exits(Packet *packet, const FunctionExits *exits) {

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * A note has three addresses, of the place, of .stapsdt.base, and of the semaphore, and three
+ * strings. Notes are not loaded and so not relocated: a prelinker moves .stapsdt.base only, and all
+ * addresses move as far as that has.
+ *
+ * A semaphore is a counter, in the program's data, of those who trace the probe: the program does
+ * what the probe needs only while it is not zero. The kernel counts in each process that gets the
+ * probe, and checks that the file is mapped there for writing.
+ */
+
+#include "elf/usdt.h"
+
+#include <link.h>
+
+#include "base/near-name.h"
+#include "base/sentence.h"
+#include "elf/internal.h"
+#include "elf/section.h"
+
+#define NOTE_NAME      "stapsdt"
+#define NOTE_TYPE      3
+#define NOTES_SIZE_MAX (UINT64_C(64) << 20)
+#define NAMES_MAX      100000 /* that are compared with one that is not there */
+
+/* How far addresses have moved since the notes were written. */
+static uint64_t moved(const ElfFile *elf, uint64_t base) {
+        GElf_Shdr header;
+
+        return section_find_named(elf->elf, ".stapsdt.base", &header) ? header.sh_addr - base : 0;
+}
+
+/* Takes a string off what is left of a note; NULL: it does not end, or cannot be shown. */
+static const char *take_string(const char **text, const char *end) {
+        const char *begin = *text, *zero;
+
+        zero = begin < end ? memchr(begin, '\0', (size_t) (end - begin)) : NULL;
+        if (!zero || zero - begin >= FUNCTION_NAME_MAX || !text_is_printable(begin))
+                return NULL;
+        *text = zero + 1;
+        return begin;
+}
+
+static bool parse_note(const ElfFile *elf, const char *text, size_t size, UsdtNote *ret) {
+        const char *end = text + size;
+        ElfW(Addr) addresses[3];
+        uint64_t moved_by;
+        GElf_Phdr phdr;
+        UsdtNote note;
+
+        if (size < sizeof(addresses))
+                return false;
+        memcpy(addresses, text, sizeof(addresses));
+        text += sizeof(addresses);
+        note.provider = take_string(&text, end);
+        note.name = note.provider ? take_string(&text, end) : NULL;
+        note.arguments = note.name ? take_string(&text, end) : NULL;
+        if (!note.arguments || *note.provider == '\0' || *note.name == '\0')
+                return false;
+
+        moved_by = moved(elf, addresses[1]);
+        if (!elf_file_find_code(elf, addresses[0] + moved_by, false, &phdr))
+                return false;
+        note.offset = segment_offset(&phdr, addresses[0] + moved_by);
+        note.semaphore = addresses[2] ? addresses[2] + moved_by : 0;
+        *ret = note;
+        return true;
+}
+
+int elf_file_visit_usdt(const ElfFile *elf, int (*visit)(const UsdtNote *note, void *userdata),
+                        void *userdata) {
+        size_t offset = 0, name, description;
+        GElf_Shdr header;
+        GElf_Nhdr nhdr;
+        Elf_Data *data;
+        int r = 0;
+
+        data = section_data(section_find_named(elf->elf, ".note.stapsdt", &header), NOTES_SIZE_MAX);
+        if (!data || header.sh_type != SHT_NOTE)
+                return 0;
+        while (r == 0 && (offset = gelf_getnote(data, offset, &nhdr, &name, &description)) > 0) {
+                const char *text = data->d_buf;
+                UsdtNote note;
+
+                if (nhdr.n_type == NOTE_TYPE && nhdr.n_namesz == sizeof(NOTE_NAME) &&
+                    memcmp(text + name, NOTE_NAME, sizeof(NOTE_NAME)) == 0 &&
+                    parse_note(elf, text + description, nhdr.n_descsz, &note))
+                        r = visit(&note, userdata);
+        }
+        return r;
+}
+
+/* Where the kernel is to count: in data that each process has for itself. */
+static bool find_semaphore(const ElfFile *elf, uint64_t address, uint64_t *ret) {
+        GElf_Phdr phdr;
+
+        for (int i = 0; gelf_getphdr(elf->elf, i, &phdr); i++) {
+                if (phdr.p_type != PT_LOAD || !(phdr.p_flags & PF_W) || address < phdr.p_vaddr ||
+                    address - phdr.p_vaddr >= phdr.p_filesz)
+                        continue;
+                *ret = segment_offset(&phdr, address);
+                /* What the kernel demands, and how many bits there are for it. */
+                return *ret > 0 && *ret % sizeof(uint16_t) == 0 && *ret <= UINT32_MAX;
+        }
+        return false;
+}
+
+typedef struct Search {
+        const ElfFile *elf;
+        const char *wanted; /* "provider:name" */
+        ElfSite site;
+        size_t n_allocated;
+        const char *why; /* it cannot be used: the end of a sentence */
+} Search;
+
+static bool is_wanted(const UsdtNote *note, const char *wanted) {
+        size_t n = strlen(note->provider);
+
+        return strncmp(wanted, note->provider, n) == 0 && wanted[n] == ':' &&
+               streq(wanted + n + 1, note->name);
+}
+
+static int add_place(Search *search, const ElfPlace *place) {
+        size_t n = search->n_allocated > 0 ? 2 * search->n_allocated : 4;
+        ElfPlace *places = search->site.places;
+
+        if (search->site.n_places == search->n_allocated) {
+                places = reallocarray(places, n, sizeof(*places));
+                if (!places)
+                        return -ENOMEM;
+                search->site.places = places;
+                search->n_allocated = n;
+        }
+        places[search->site.n_places++] = *place;
+        return 0;
+}
+
+static int take_place(const UsdtNote *note, void *userdata) {
+        Search *search = userdata;
+        ElfPlace place = { .offset = note->offset };
+
+        if (!is_wanted(note, search->wanted))
+                return 0;
+        if (search->site.n_places == ELF_PLACES_MAX)
+                search->why = "is at too many places";
+        else if (note->semaphore && !find_semaphore(search->elf, note->semaphore, &place.semaphore))
+                search->why = "has a semaphore that is not in the data of the file";
+        else
+                return add_place(search, &place);
+        return 1;
+}
+
+static int compare_places(const void *a, const void *b) {
+        const ElfPlace *x = a, *y = b;
+
+        return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* Compilers copy notes, too. */
+static void sort_places(ElfSite *site) {
+        size_t n = 1;
+
+        qsort(site->places, site->n_places, sizeof(*site->places), compare_places);
+        for (size_t i = 1; i < site->n_places; i++)
+                if (site->places[i].offset != site->places[n - 1].offset)
+                        site->places[n++] = site->places[i];
+        site->n_places = n;
+        site->offset = site->places[0].offset;
+}
+
+/* The names of all, each once for each of its places. */
+typedef struct Names {
+        char **items;
+        size_t n;
+} Names;
+
+static int add_name(const UsdtNote *note, void *userdata) {
+        Names *names = userdata;
+        char **items, *name;
+
+        if (names->n == NAMES_MAX)
+                return 1;
+        name = sentence_make("%s:%s", note->provider, note->name);
+        items = name ? reallocarray(names->items, names->n + 1, sizeof(*items)) : NULL;
+        if (!items) {
+                free(name);
+                return -ENOMEM;
+        }
+        names->items = items;
+        names->items[names->n++] = name;
+        return 0;
+}
+
+static void names_done(Names *names) {
+        for (size_t i = 0; i < names->n; i++)
+                free(names->items[i]);
+        free(names->items);
+}
+
+/* Near are those with a similar name, whoever provides them. */
+static int missing_error(const ElfFile *elf, const char *wanted, char **ret_error) {
+        const char *name = strchr(wanted, ':') + 1;
+        _cleanup_(names_done) Names names = {};
+        _cleanup_free_ char *list = NULL;
+        NearNames near;
+        int r;
+
+        r = elf_file_visit_usdt(elf, add_name, &names);
+        if (r < 0)
+                return r;
+        if (names.n == 0)
+                return sentence_error(-ESRCH, ret_error, "There are no USDT probes in %s",
+                                      elf->path);
+        near_names_init(&near, name, strlen(name));
+        for (size_t i = 0; i < names.n; i++)
+                near_names_offer(&near, names.items[i]);
+        list = near_names_list(&near);
+        if (!list)
+                return -ENOMEM;
+        if (*list == '\0')
+                return sentence_error(-ESRCH, ret_error,
+                                      "No USDT probe '%s' in %s, nor one with a similar name: "
+                                      "'tlobctl functions %s 'usdt:*'' lists those that are there",
+                                      wanted, elf->path, elf->path);
+        return sentence_error(-ESRCH, ret_error, "No USDT probe '%s' in %s; near names: %s", wanted,
+                              elf->path, list);
+}
+
+int elf_file_resolve_usdt(const ElfFile *elf, const char *site, ElfSite *ret, char **ret_error) {
+        Search search = { .elf = elf, .wanted = site + strlen(USDT_PLACE) };
+        const char *colon = strchr(search.wanted, ':');
+        int r;
+
+        if (!colon || colon == search.wanted || colon[1] == '\0')
+                return sentence_error(-EINVAL, ret_error,
+                                      "'%s' is not a USDT probe: write it as usdt:provider:name",
+                                      site);
+        r = elf_file_visit_usdt(elf, take_place, &search);
+        if (r >= 0 && search.why)
+                r = sentence_error(-EOPNOTSUPP, ret_error, "The USDT probe '%s' in %s %s",
+                                   search.wanted, elf->path, search.why);
+        else if (r >= 0 && search.site.n_places == 0)
+                r = missing_error(elf, search.wanted, ret_error);
+        if (r < 0) {
+                elf_site_done(&search.site);
+                return r;
+        }
+        sort_places(&search.site);
+        *ret = search.site;
+        return 0;
+}
