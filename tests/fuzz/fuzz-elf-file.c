@@ -40,6 +40,7 @@ static void resolve(ElfFile *elf, const char *site) {
                 fuzz_assert(sentence && text_is_printable(sentence));
         else {
                 fuzz_assert(!found.function || text_is_printable(found.function));
+                fuzz_assert(found.n_places <= ELF_PLACES_MAX && elf_site_has(&found, found.offset));
                 look_around(elf, found.offset);
         }
 }
@@ -76,7 +77,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                              "n::f(int)",
                                              "names.c:13",
                                              "unit/names.c:24",
-                                             "names.c:26" };
+                                             "names.c:26",
+                                             "usdt:tlobtest:begin",
+                                             "usdt:tlobtest:bare_end",
+                                             "usdt:tlobtest:begn" };
         _cleanup_close_ int fd = memfd_create("fuzz", MFD_CLOEXEC);
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         _cleanup_free_ char *sentence = NULL;
