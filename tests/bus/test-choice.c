@@ -532,8 +532,12 @@ static void test_verify(void **state) {
 
         first.refuses = "It is not in the mood";
         binding = load(f, "BudgetSec=5ms\n");
-        while ((r = manager_verify_binding(f->manager, binding, &verdict, &error)) == -EINPROGRESS)
+        while ((r = manager_verify_binding(f->manager, binding, &verdict, &error)) ==
+               -EINPROGRESS) {
+                free(error);
+                error = NULL;
                 assert_true(sd_event_run(manager_get_event(f->manager), UINT64_MAX) >= 0);
+        }
         assert_ok(r);
         assert_string_equal(verdict.backend, "bpf");
         assert_string_equal(verdict.reason, "It is not in the mood");
