@@ -24,6 +24,8 @@
 #include <sys/mount.h>
 #include <sys/vfs.h>
 
+#define TRIES_MAX 3
+
 struct Pins {
         int fd; /* of the root of the file system */
         uint32_t last;
@@ -184,8 +186,15 @@ int pins_add(Pins *pins, int link_fd, uint32_t group, uint64_t *ret_pin) {
         return 0;
 }
 
+/* A name that stays keeps its probe. The kernel may lack memory for the call, but not for long. */
+static void remove_name(const Pins *pins, const char *name) {
+        for (unsigned i = 0; i < TRIES_MAX; i++)
+                if (unlinkat(pins->fd, name, 0) >= 0 || errno == ENOENT)
+                        return;
+}
+
 void pins_remove(const Pins *pins, uint64_t pin) {
-        (void) unlinkat(pins->fd, pin_name(pin).text, 0);
+        remove_name(pins, pin_name(pin).text);
 }
 
 int pins_take(const Pins *pins, uint64_t pin) {
@@ -248,5 +257,5 @@ void pins_remove_others(const Pins *pins, const char *kind, const char *keep) {
         dir = open_directory(pins);
         while (dir && (entry = readdir(dir)))
                 if (begins_with(entry->d_name, kind) && !begins_with(entry->d_name, keep))
-                        (void) unlinkat(pins->fd, entry->d_name, 0);
+                        remove_name(pins, entry->d_name);
 }
