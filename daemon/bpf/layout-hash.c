@@ -20,6 +20,7 @@ typedef struct Layout {
         const struct btf *btf;
         struct btf_dump *dump;
         FILE *text;
+        bool is_cut; /* for want of memory */
 } Layout;
 
 static void write_text(void *userdata, const char *format, va_list ap) _printf_(2, 0);
@@ -30,14 +31,15 @@ static void write_text(void *userdata, const char *format, va_list ap) {
         (void) vfprintf(layout->text, format, ap);
 }
 
-/* With all types that it is made of, each of them once. */
-static void write_type(const Layout *layout, uint32_t id) {
+/* With all types that it is made of, each of them once. libbpf cannot go on after an error. */
+static void write_type(Layout *layout, uint32_t id) {
         (void) fputs("\n", layout->text);
-        (void) btf_dump__dump_type(layout->dump, id);
+        if (!layout->is_cut)
+                layout->is_cut = btf_dump__dump_type(layout->dump, id) < 0;
 }
 
 /* Global variables. */
-static void write_section(const Layout *layout, const char *name) {
+static void write_section(Layout *layout, const char *name) {
         int id = btf__find_by_name_kind(layout->btf, name, BTF_KIND_DATASEC);
         const struct btf_var_secinfo *variable;
         const struct btf_type *section;
@@ -56,7 +58,7 @@ static void write_section(const Layout *layout, const char *name) {
         }
 }
 
-static void write_map(const Layout *layout, const struct bpf_map *map) {
+static void write_map(Layout *layout, const struct bpf_map *map) {
         (void) fprintf(layout->text, "%s %i %u %u %u %u", bpf_map__name(map),
                        (int) bpf_map__type(map), bpf_map__map_flags(map), bpf_map__max_entries(map),
                        bpf_map__key_size(map), bpf_map__value_size(map));
@@ -64,7 +66,7 @@ static void write_map(const Layout *layout, const struct bpf_map *map) {
         write_type(layout, bpf_map__btf_value_type_id(map));
 }
 
-static void write_all(const Layout *layout, const struct tlob_bpf *bpf) {
+static void write_all(Layout *layout, const struct tlob_bpf *bpf) {
         const struct bpf_map *map;
 
         bpf_object__for_each_map(map, bpf->obj) if (!bpf_map__is_internal(map))
@@ -74,7 +76,7 @@ static void write_all(const Layout *layout, const struct tlob_bpf *bpf) {
 }
 
 /* What bpf/carried.c reads. */
-static void write_books(const Layout *layout, const struct tlob_bpf *bpf) {
+static void write_books(Layout *layout, const struct tlob_bpf *bpf) {
         write_map(layout, bpf->maps.statistics);
         write_map(layout, bpf->maps.maxima);
         write_map(layout, bpf->maps.histograms);
@@ -84,7 +86,7 @@ static void write_books(const Layout *layout, const struct tlob_bpf *bpf) {
 
 /* 0: no memory. */
 static uint64_t hash(const struct tlob_bpf *bpf,
-                     void (*write)(const Layout *layout, const struct tlob_bpf *bpf)) {
+                     void (*write)(Layout *layout, const struct tlob_bpf *bpf)) {
         Layout layout = { .btf = bpf_object__btf(bpf->obj) };
         _cleanup_free_ char *text = NULL;
         size_t size;
@@ -94,10 +96,13 @@ static uint64_t hash(const struct tlob_bpf *bpf,
                 return 0;
         (void) fprintf(layout.text, "%i\n", TLOB_LAYOUT_VERSION);
         layout.dump = btf_dump__new(layout.btf, write_text, &layout, NULL);
+        layout.is_cut = !layout.dump;
         if (layout.dump)
                 write(&layout, bpf);
         btf_dump__free(layout.dump);
-        if (fclose(layout.text) < 0 || !layout.dump)
+        layout.is_cut |= ferror(layout.text);
+        /* glibc (2.36) reports no error if it cannot trim the text, and leaves none. */
+        if (fclose(layout.text) < 0 || layout.is_cut || !text)
                 return 0;
         return kept_hash(text, size);
 }
