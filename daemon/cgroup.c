@@ -214,7 +214,8 @@ int cgroup_path_of_unit(const char *slice, const char *unit, char **ret_path) {
                         print_slice(f, slice);
                 print_component(f, unit, strlen(unit), "");
         }
-        if (fclose(f) != 0)
+        /* glibc (2.36) reports no error if it cannot trim the text, and leaves none. */
+        if (fclose(f) != 0 || !path)
                 return -ENOMEM;
         *ret_path = TAKE_PTR(path);
         return 0;

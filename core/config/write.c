@@ -180,7 +180,8 @@ static int binding_to_text(const Binding *binding, char **ret, size_t *ret_size)
         if (binding->source.added_by != 0)
                 (void) fprintf(f, CONFIG_ADDED_BY "=%u\n", binding->source.added_by);
         r = print_keys(f, binding);
-        if (fclose(f) != 0)
+        /* glibc (2.36) reports no error if it cannot trim the text, and leaves none. */
+        if (fclose(f) != 0 || !text)
                 r = -ENOMEM;
         if (r < 0)
                 return r;
