@@ -451,7 +451,9 @@ int bpf_programs_load(BpfPrograms *programs, const BackendConfig *config, Pins *
         programs->has_calls = can_measure_calls();
 
         /* Where it is not known, nobody is said to have woken a task. */
-        (void) kernel_symbols_find(&programs->symbols);
+        r = kernel_symbols_find(&programs->symbols);
+        if (r == -EOPNOTSUPP)
+                return r;
 
         r = inherited ? load_same(programs, config, inherited) : load_best(programs, config);
         if (r >= 0 && !inherited)
