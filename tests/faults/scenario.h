@@ -26,6 +26,9 @@ extern const char *const scenario_parts[];
  */
 bool scenario_next_fault(void);
 
+/* Also part of the runner: whether there is one, if the daemon gets over that which is set. */
+bool scenario_has_more_faults(void);
+
 /*
  * Before the first of them, in the process that has those in which they are run; directory: for
  * what all of them need. Says what is missing if it cannot run here.

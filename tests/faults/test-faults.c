@@ -96,6 +96,10 @@ bool scenario_next_fault(void) {
         return true;
 }
 
+bool scenario_has_more_faults(void) {
+        return shared->n_begun < batch.n;
+}
+
 static _Noreturn void run_child(const char *directory) {
         int fd = open(log_path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
 
