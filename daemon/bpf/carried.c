@@ -52,6 +52,16 @@ static void maps_done(Maps *maps) {
         safe_close(maps->records);
 }
 
+/* Those that are read. Of bindings, no more than the generations is looked at. */
+static bool have_form(const Maps *maps) {
+        return bpf_memory_fits(maps->books.statistics_fd, BPF_MAP_TYPE_PERCPU_ARRAY,
+                               sizeof(struct tlob_books)) &&
+               bpf_memory_fits(maps->books.maxima_fd, BPF_MAP_TYPE_PERCPU_ARRAY,
+                               sizeof(uint64_t)) &&
+               bpf_memory_fits(maps->outer_histograms, BPF_MAP_TYPE_ARRAY_OF_MAPS,
+                               sizeof(uint32_t));
+}
+
 static int maps_open(Maps *maps, const Pins *pins, size_t n_bindings) {
         const struct {
                 int *fd;
@@ -73,6 +83,8 @@ static int maps_open(Maps *maps, const Pins *pins, size_t n_bindings) {
                 if (*all[i].fd < 0)
                         return -errno;
         }
+        if (!have_form(maps))
+                return -ESTALE;
         r = histogram_table_init(&maps->histograms, n_bindings, maps->books.n_cpus,
                                  maps->outer_histograms);
         return r < 0 ? r : histogram_table_inherit(&maps->histograms);
@@ -88,6 +100,8 @@ static int withdraw_all(int fd) {
         r = bpf_obj_get_info_by_fd(fd, &info, &length);
         if (r < 0)
                 return r;
+        if (info.value_size == 0 || info.value_size % sizeof(uint64_t) != 0)
+                return -ESTALE;
         r = bpf_memory_map(fd, info.max_entries, info.value_size, &memory);
         if (r < 0)
                 return r;

@@ -10,6 +10,7 @@
 #include <bpf/bpf.h>
 
 #include "bpf/layout.h"
+#include "bpf/memory.h"
 
 int histogram_table_init(HistogramTable *table, size_t n, size_t n_cpus, int outer_fd) {
         *table = (HistogramTable){ .outer_fd = outer_fd, .n_cpus = n_cpus };
@@ -37,6 +38,9 @@ int histogram_table_inherit(HistogramTable *table) {
                 table->groups[group] = bpf_map_get_fd_by_id(id);
                 if (table->groups[group] < 0)
                         return -errno;
+                if (!bpf_memory_fits(table->groups[group], BPF_MAP_TYPE_PERCPU_ARRAY,
+                                     sizeof(struct tlob_histogram)))
+                        return -ESTALE;
         }
         return 0;
 }

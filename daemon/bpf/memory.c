@@ -2,6 +2,7 @@
 
 #include "bpf/memory.h"
 
+#include <bpf/bpf.h>
 #include <sys/mman.h>
 
 int bpf_memory_map(int map_fd, size_t n, size_t value_size, void **ret) {
@@ -12,6 +13,14 @@ int bpf_memory_map(int map_fd, size_t n, size_t value_size, void **ret) {
                 return -errno;
         *ret = p;
         return 0;
+}
+
+bool bpf_memory_fits(int map_fd, uint32_t type, size_t value_size) {
+        struct bpf_map_info info = {};
+        uint32_t length = sizeof(info);
+
+        return bpf_obj_get_info_by_fd(map_fd, &info, &length) >= 0 && info.type == type &&
+               info.key_size == sizeof(uint32_t) && info.value_size == value_size;
 }
 
 void bpf_memory_unmap(void *memory, size_t n, size_t value_size) {

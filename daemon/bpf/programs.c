@@ -84,9 +84,9 @@ static int set_sizes(struct tlob_bpf *bpf, const BackendConfig *config) {
 
 /*
  * All maps but constants: the programs that a predecessor has left attached have their own. What is
- * pinned already is taken.
+ * pinned already is taken; one that somebody has removed belongs to those programs all the same.
  */
-static int pin_maps(const struct tlob_bpf *bpf, const Pins *pins) {
+static int pin_maps(const struct tlob_bpf *bpf, const Pins *pins, bool inherits) {
         struct bpf_map *map;
 
         bpf_object__for_each_map(map, bpf->obj) {
@@ -100,6 +100,8 @@ static int pin_maps(const struct tlob_bpf *bpf, const Pins *pins) {
                 for (char *p = name; *p; p++)
                         if (*p == '.')
                                 *p = '_';
+                if (inherits && access(pins_path(pins, name).text, F_OK) < 0)
+                        return -ESTALE;
                 r = bpf_map__set_pin_path(map, pins_path(pins, name).text);
                 if (r < 0)
                         return r;
@@ -303,7 +305,7 @@ static int load_rung(BpfPrograms *programs, const BackendConfig *config, Deadlin
 
         r = set_sizes(bpf, config);
         if (r >= 0 && programs->pins)
-                r = pin_maps(bpf, programs->pins);
+                r = pin_maps(bpf, programs->pins, programs->inherits);
         if (r >= 0)
                 r = tlob_bpf__load(bpf);
         /* libbpf asks once whether maps can be mapped, and takes any error for a no. */
@@ -446,7 +448,11 @@ int bpf_programs_load(BpfPrograms *programs, const BackendConfig *config, Pins *
         int r;
 
         (void) libbpf_set_print(ignore_libbpf);
-        *programs = (BpfPrograms){ .multi = uprobe_multi_is_supported(), .pins = pins };
+        *programs = (BpfPrograms){
+                .multi = uprobe_multi_is_supported(),
+                .pins = pins,
+                .inherits = inherited,
+        };
         programs->by_process = programs->multi && uprobe_multi_takes_processes();
         programs->has_calls = can_measure_calls();
 

@@ -26,6 +26,7 @@ typedef struct BpfPrograms {
         bool has_calls;                 /* this kernel tells of system calls */
         Pins *pins;                     /* not owned; NULL: there are none */
         bool pinned;                    /* all maps and hooks are */
+        bool inherits;                  /* the maps of a predecessor */
         DeadlineMode mode;              /* the rung of the ladder that was reached */
         struct tlob_symbols symbols;
         unsigned root_level; /* depth of the root of our cgroup namespace in the kernel's tree */
