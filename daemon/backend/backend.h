@@ -43,6 +43,13 @@ typedef struct BackendConfig {
          * from there, it closes them, and they become -EBADF.
          */
         int *kept_fds; /* BACKEND_N_KEPT */
+
+        /*
+         * A directory in a BPF file system in which all that is measured is to outlive this process
+         * whatever becomes of the descriptors that keep() gives, unless free() was called; NULL:
+         * none.
+         */
+        const int *keep_fd;
 } BackendConfig;
 
 #define BACKEND_NO_INDEX UINT32_MAX
@@ -95,9 +102,16 @@ typedef struct BackendOps {
         /*
          * As long as somebody has these descriptors, which stay the back end's, all that is
          * measured goes on when this process ends without free(): for who gets them in
-         * BackendConfig. Returns 0, or -EOPNOTSUPP. NULL: it cannot.
+         * BackendConfig. Returns 0, -EOPNOTSUPP, or another negative errno. NULL: it cannot.
          */
         int (*keep)(Backend *backend, int ret_fds[static BACKEND_N_KEPT]);
+
+        /*
+         * The same descriptors, of what a daemon before this one has left in the directory that
+         * keep_fd was of. They are the caller's. Returns 0, or a negative errno. Is there if keep()
+         * is.
+         */
+        int (*find_kept)(int keep_fd, int ret_fds[static BACKEND_N_KEPT]);
 
         /*
          * Can it express this resolved binding, beyond what its capabilities say? 0, or -EOPNOTSUPP

@@ -417,6 +417,7 @@ const BackendOps backend_bpf_ops = {
         .add = bpf_backend_add,
         .finish = bpf_backend_finish,
         .keep = bpf_backend_keep,
+        .find_kept = bpf_backend_find_kept,
         .complete = bpf_backend_complete,
         .remove = bpf_backend_remove,
         .is_removing = bpf_backend_is_removing,

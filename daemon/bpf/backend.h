@@ -55,6 +55,7 @@ typedef struct BpfBackend {
         int epoll_fd;                /* of records and processes */
         Pins *pins;                  /* NULL: this kernel or sandbox has none */
         Kept *kept;                  /* for the next daemon; NULL: there is nothing to keep */
+        int keep_error;              /* why that one cannot have it */
         uint32_t site_generation[2]; /* without kept */
         bool is_taking_over;         /* bindings of the daemon before this one may still come */
         bool was_complete;           /* that one had probes of its own for all of its bindings */
@@ -140,6 +141,7 @@ void bpf_backend_leave_predecessor(BpfBackend *b);
 /* As in BackendOps. */
 int bpf_backend_finish(Backend *backend);
 int bpf_backend_keep(Backend *backend, int ret_fds[static BACKEND_N_KEPT]);
+int bpf_backend_find_kept(int keep_fd, int ret_fds[static BACKEND_N_KEPT]);
 uint64_t *bpf_backend_kept_lost(Backend *backend);
 uint64_t *bpf_backend_kept_unwritten(Backend *backend);
 BindingLimit *bpf_backend_kept_limit(Backend *backend, uint32_t index);

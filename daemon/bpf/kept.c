@@ -4,7 +4,7 @@
  * The memory of kept.h: a header that describes itself, and two arrays. Nobody else can write it,
  * but a daemon of another version may have, or one with a defect: all of it is checked before any
  * of it is handed out, and what does not fit is not looked at. It is sealed, so that its size stays
- * what it was when it was checked.
+ * what it was when it was checked. A map has one size all its life.
  *
  * A daemon can be killed between any two stores. So the last byte of a string is never anything but
  * zero: one that was being written at that moment has an end, too.
@@ -12,6 +12,7 @@
 
 #include "bpf/kept.h"
 
+#include <bpf/bpf.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -45,20 +46,39 @@ static void find_parts(Kept *kept) {
         kept->base_lengths = kept->past_lengths + n;
 }
 
-int kept_new(const KeptFormat *format, Kept **ret) {
+static int make_file(size_t size) {
+        _cleanup_close_ int fd = memfd_create("tlob-kept", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+        if (fd < 0 || ftruncate(fd, (off_t) size) < 0 || fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+                return -errno;
+        return TAKE_FD(fd);
+}
+
+typedef uint64_t Word;
+
+_Static_assert(sizeof(KeptCommon) % sizeof(Word) == 0 && sizeof(KeptBinding) % sizeof(Word) == 0 &&
+                       sizeof(KeptUnit) % sizeof(Word) == 0 &&
+                       sizeof(Histogram) % sizeof(Word) == 0,
+               "the memory is made of words");
+
+static int make_map(size_t size) {
+        LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+        int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "tlob_kept", sizeof(uint32_t), sizeof(Word),
+                                (uint32_t) (size / sizeof(Word)), &options);
+
+        return fd < 0 ? -errno : fd;
+}
+
+static int make(const KeptFormat *format, int (*make_memory)(size_t size), Kept **ret) {
         _cleanup_(kept_freep) Kept *kept = NULL;
 
         kept = calloc(1, sizeof(*kept));
         if (!kept)
                 return -ENOMEM;
         kept->size = size_of(format);
-        kept->fd = memfd_create("tlob-kept", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        kept->fd = make_memory(kept->size);
         if (kept->fd < 0)
-                return -errno;
-        if (ftruncate(kept->fd, (off_t) kept->size) < 0)
-                return -errno;
-        if (fcntl(kept->fd, F_ADD_SEALS, SEALS) < 0)
-                return -errno;
+                return kept->fd;
         kept->common = map(kept);
         if (!kept->common)
                 return -errno;
@@ -67,6 +87,14 @@ int kept_new(const KeptFormat *format, Kept **ret) {
         find_parts(kept);
         *ret = TAKE_PTR(kept);
         return 0;
+}
+
+int kept_new(const KeptFormat *format, Kept **ret) {
+        return make(format, make_file, ret);
+}
+
+int kept_new_map(const KeptFormat *format, Kept **ret) {
+        return make(format, make_map, ret);
 }
 
 /* Of a size that its own format demands: whoever has written it. */
@@ -88,7 +116,10 @@ typedef struct Strings {
         off_t data; /* nothing was ever written between the last string and this */
 } Strings;
 
-/* Where nothing was written there are zeros; to look at them would take memory. */
+/*
+ * Where nothing was written there are zeros; to look at them would take memory. That of a map is
+ * there from the beginning.
+ */
 static bool is_written(Strings *strings, const char *string) {
         off_t begin = string - (const char *) strings->kept->common;
 
@@ -139,21 +170,37 @@ static bool is_sealed(int fd) {
         return seals >= 0 && (seals & SEALS) == SEALS;
 }
 
-int kept_inherit(int fd, Kept **ret) {
-        _cleanup_free_ Kept *kept = NULL;
+/* 0: it is no such map. What only looks like one, to who asks as if it were, cannot be mapped. */
+static size_t size_of_map(int fd) {
+        struct bpf_map_info info = {};
+        uint32_t length = sizeof(info);
+
+        if (bpf_obj_get_info_by_fd(fd, &info, &length) < 0 || info.type != BPF_MAP_TYPE_ARRAY ||
+            info.value_size != sizeof(Word) || !(info.map_flags & BPF_F_MMAPABLE))
+                return 0;
+        return info.max_entries * sizeof(Word);
+}
+
+/* 0: it is nothing that could be ours. */
+static size_t size_of_memory(int fd) {
         struct stat st;
 
         if (!is_sealed(fd))
-                return -ESTALE;
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        if ((size_t) st.st_size < sizeof(KeptCommon))
+                return size_of_map(fd);
+        return fstat(fd, &st) < 0 ? 0 : (size_t) st.st_size;
+}
+
+int kept_inherit(int fd, Kept **ret) {
+        _cleanup_free_ Kept *kept = NULL;
+        size_t size = size_of_memory(fd);
+
+        if (size < sizeof(KeptCommon))
                 return -ESTALE;
         kept = calloc(1, sizeof(*kept));
         if (!kept)
                 return -ENOMEM;
         kept->fd = fd;
-        kept->size = (size_t) st.st_size;
+        kept->size = size;
         kept->common = map(kept);
         if (!kept->common)
                 return -errno;

@@ -12,9 +12,10 @@
 
 /*
  * What a daemon leaves to the next one, beside what is pinned: which binding is at which index of
- * the maps, and which unit. It is memory without a file, written as things change, so that it is
- * right whenever the daemon is killed. Who has its descriptor, and that of the pins, can go on
- * where this one stood: probes, maps, open windows and unread records are all there.
+ * the maps, and which unit. It is memory without a file, or a map if that is to be pinned, written
+ * as things change, so that it is right whenever the daemon is killed. Who has its descriptor, and
+ * that of the pins, can go on where this one stood: probes, maps, open windows and unread records
+ * are all there.
  */
 
 #define KEPT_NAME_MAX     384   /* with a zero at the end */
@@ -89,6 +90,9 @@ typedef struct Kept {
 
 /* Empty. format: of at most KEPT_BINDINGS_MAX bindings. Returns 0 or a negative errno. */
 int kept_new(const KeptFormat *format, Kept **ret);
+
+/* The same as a BPF map, which can be pinned, and takes all of its memory at once. */
+int kept_new_map(const KeptFormat *format, Kept **ret);
 
 /*
  * That of a predecessor, by a descriptor that becomes its own. All strings in it have an end, and

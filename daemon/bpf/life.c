@@ -304,29 +304,48 @@ static int set_up_tables(BpfBackend *b, const BackendConfig *config) {
 /* What is measured can be left to a successor if all of it is pinned. */
 static void prepare_successor(BpfBackend *b, const BackendConfig *config) {
         KeptFormat format;
+        int r;
 
         if (!b->programs.pinned)
                 return;
         bpf_programs_get_format(&b->programs, config, &format);
-        if (kept_new(&format, &b->kept) < 0)
+        r = config->keep_fd ? kept_new_map(&format, &b->kept) : kept_new(&format, &b->kept);
+        if (r < 0) {
+                b->keep_error = r;
                 return;
+        }
         b->kept->common->is_complete = true;
         if (b->carried)
                 b->programs.bpf->bss->n_lost = carried_give_common(b->carried, b->kept);
+}
+
+/*
+ * All is there for a successor. In a directory it finds that from now on, and no longer what our
+ * predecessor had there.
+ */
+static void complete_pins(BpfBackend *b) {
+        if (!b->kept)
+                return;
+        b->keep_error = pin_directory_complete(pins_get_fd(b->pins), b->kept->fd);
+        if (b->keep_error >= 0)
+                pin_directory_remove_others(pins_get_fd(b->pins));
 }
 
 static int set_up_anew(BpfBackend *b, const BackendConfig *config) {
         int r;
 
         /* Without them all is well until this process dies. */
-        (void) pins_new(&b->pins);
+        b->keep_error = pins_new(config->keep_fd, &b->pins);
         r = bpf_programs_load(&b->programs, config, b->pins, NULL);
         if (r >= 0)
                 r = bpf_programs_attach(&b->programs, NULL);
         if (r < 0)
                 return r;
         prepare_successor(b, config);
-        return set_up_tables(b, config);
+        r = set_up_tables(b, config);
+        if (r >= 0 && config->keep_fd)
+                complete_pins(b);
+        return r;
 }
 
 /* Copies: if it fails, the back end goes with them, and the caller has his. */
@@ -363,6 +382,8 @@ static int set_up_inherited(BpfBackend *b, const BackendConfig *config) {
                 r = set_up_tables(b, config);
         if (r >= 0)
                 r = bpf_backend_inherit(b);
+        if (r >= 0)
+                pin_directory_remove_others(pins_get_fd(b->pins));
         for (size_t i = 0; r >= 0 && i < BACKEND_N_KEPT; i++)
                 config->kept_fds[i] = safe_close(config->kept_fds[i]);
         return r;
@@ -383,12 +404,17 @@ static BpfBackend *backend_alloc(const BackendConfig *config) {
         return b;
 }
 
-/* What it has inherited goes with it, but for what was counted. NULL: no memory. */
+/*
+ * What it has inherited goes with it, but for what was counted; what is in a directory stays until
+ * there is another one. NULL: no memory.
+ */
 static BpfBackend *begin_anew(BpfBackend *b, const BackendConfig *config) {
         Carried *carried = NULL;
 
         if (b->kept && b->pins)
                 (void) carried_take(b->kept, b->pins, &carried);
+        if (b->pins)
+                pins_leave(b->pins);
         bpf_backend_free(&b->backend);
         b = backend_alloc(config);
         if (b)

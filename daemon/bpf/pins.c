@@ -12,6 +12,9 @@
  * process ends that has it, however that happens. 1000 probes: the process is gone after 3 ms, and
  * the last probe after 1.2 s (Linux 6.18, two CPUs). When the service manager has a descriptor of
  * it too, all of it is there for the next daemon (kept.h).
+ *
+ * Where there is no such service manager, the pins can be in a directory of the machine's BPF file
+ * system instead (pin-directory.h), which is there as long as nobody removes it.
  */
 
 #include "bpf/pins.h"
@@ -30,6 +33,7 @@ struct Pins {
         int fd; /* of the root of the file system */
         uint32_t last;
         uint32_t last_inherited;
+        bool stays; /* what a successor is to find there */
 };
 
 /* A file system that is mounted nowhere: its descriptor, or a negative errno. */
@@ -50,23 +54,29 @@ static int make_file_system(void) {
         return fd < 0 ? -errno : fd;
 }
 
-int pins_new(Pins **ret) {
-        _cleanup_(pins_freep) Pins *pins = NULL;
+int pins_new(const int *keep_fd, Pins **ret) {
+        _cleanup_free_ Pins *pins = NULL;
 
         pins = calloc(1, sizeof(*pins));
         if (!pins)
                 return -ENOMEM;
-        pins->fd = make_file_system();
+        pins->fd = keep_fd ? pin_directory_make(*keep_fd) : make_file_system();
         if (pins->fd < 0)
                 return pins->fd;
         *ret = TAKE_PTR(pins);
         return 0;
 }
 
+void pins_leave(Pins *pins) {
+        pins->stays = true;
+}
+
 Pins *pins_free(Pins *pins) {
         if (!pins)
                 return NULL;
 
+        if (!pins->stays)
+                pin_directory_remove(pins->fd);
         safe_close(pins->fd);
         free(pins);
         return NULL;
@@ -87,27 +97,12 @@ static uint64_t link_number(const char *name) {
         return begins_with(name, LINK) ? strtoull(name + strlen(LINK), NULL, 10) : 0;
 }
 
-/* Descriptors have one place in a directory for all that read them. Returns NULL, with errno. */
-static DIR *open_directory(const Pins *pins) {
-        DIR *dir;
-        int fd;
-
-        fd = openat(pins->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd < 0)
-                return NULL;
-        dir = fdopendir(fd);
-        if (!dir)
-                safe_close(fd);
-        return dir;
-}
-
 /* Calls the visitor for each link. */
 static int visit_links(const Pins *pins, void (*visitor)(uint64_t pin, void *userdata),
                        void *userdata) {
-        _cleanup_closedir_ DIR *dir = NULL;
+        _cleanup_closedir_ DIR *dir = pin_directory_read(pins->fd);
         const struct dirent *entry;
 
-        dir = open_directory(pins);
         if (!dir)
                 return -errno;
         while ((entry = readdir(dir))) {
@@ -166,12 +161,8 @@ static PinName pin_name(uint64_t pin) {
         return name;
 }
 
-/* The kernels before 6.5 take no directory beside the name. */
 PinPath pins_path(const Pins *pins, const char *name) {
-        PinPath path;
-
-        (void) snprintf(path.text, sizeof(path.text), "/proc/self/fd/%i/%.30s", pins->fd, name);
-        return path;
+        return pin_directory_path(pins->fd, name);
 }
 
 int pins_add(Pins *pins, int link_fd, uint32_t group, uint64_t *ret_pin) {
@@ -251,10 +242,9 @@ int pins_add_named(const Pins *pins, const char *name, int fd) {
 }
 
 void pins_remove_others(const Pins *pins, const char *kind, const char *keep) {
-        _cleanup_closedir_ DIR *dir = NULL;
+        _cleanup_closedir_ DIR *dir = pin_directory_read(pins->fd);
         const struct dirent *entry;
 
-        dir = open_directory(pins);
         while (dir && (entry = readdir(dir)))
                 if (begins_with(entry->d_name, kind) && !begins_with(entry->d_name, keep))
                         remove_name(pins, entry->d_name);

@@ -6,30 +6,37 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "bpf/pin-directory.h"
 
 /*
  * Keeps BPF links and maps alive without a file descriptor each, in a BPF file system of our own
  * that is mounted nowhere. It ends with the last descriptor of it, and all that is in it: see the
- * top of pins.c.
+ * top of pins.c. Or in a directory that stays when this process ends without pins_free().
  */
 
 typedef struct Pins Pins;
 
-/* Returns 0, or a negative errno: links must be kept by their descriptors then. */
-int pins_new(Pins **ret);
+/*
+ * keep_fd: where to make a directory for them; NULL: they are in a file system of their own.
+ * Returns 0, or a negative errno: links must be kept by their descriptors then.
+ */
+int pins_new(const int *keep_fd, Pins **ret);
 
 /*
- * The file system that a predecessor has left, by a descriptor that becomes the pins'. What it has
- * pinned is not taken over: pins_end_inherited(). Returns 0, -ESTALE if it is no BPF file system,
- * another negative errno; then fd stays the caller's.
+ * The file system or directory that a predecessor has left, by a descriptor that becomes the pins'.
+ * What it has pinned is not taken over: pins_end_inherited(). Returns 0, -ESTALE if it is no BPF
+ * file system, another negative errno; then fd stays the caller's.
  */
 int pins_inherit(int fd, Pins **ret);
+
+/* Then what is pinned in a directory is still there after pins_free(). */
+void pins_leave(Pins *pins);
 
 /* What is still pinned goes away in the background, if nobody else has the file system. */
 Pins *pins_free(Pins *pins);
 DEFINE_CLEANUP(Pins, pins_free);
 
-/* Of the file system; owned by the pins. */
+/* Of the file system or directory; owned by the pins. */
 int pins_get_fd(const Pins *pins);
 
 /*
@@ -57,11 +64,7 @@ void pins_visit_inherited(const Pins *pins, uint32_t group,
 /* Calls the visitor for each of them, once in all. */
 void pins_end_inherited(Pins *pins, void (*visitor)(uint64_t pin, void *userdata), void *userdata);
 
-/* A path for libbpf, where what has that name is pinned. */
-typedef struct PinPath {
-        char text[64];
-} PinPath;
-
+/* Where what has that name is pinned. */
 PinPath pins_path(const Pins *pins, const char *name);
 
 /* What has a name stays for the successors. Returns 0 or a negative errno. */

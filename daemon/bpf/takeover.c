@@ -262,11 +262,17 @@ int bpf_backend_finish(Backend *backend) {
 int bpf_backend_keep(Backend *backend, int ret_fds[static BACKEND_N_KEPT]) {
         const BpfBackend *b = BPF(backend);
 
+        if (b->keep_error < 0)
+                return b->keep_error;
         if (!b->kept)
                 return -EOPNOTSUPP;
         ret_fds[0] = pins_get_fd(b->pins);
         ret_fds[1] = b->kept->fd;
         return 0;
+}
+
+int bpf_backend_find_kept(int keep_fd, int ret_fds[static BACKEND_N_KEPT]) {
+        return pin_directory_find(keep_fd, &ret_fds[0], &ret_fds[1]);
 }
 
 uint64_t *bpf_backend_kept_lost(Backend *backend) {

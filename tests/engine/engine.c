@@ -41,9 +41,14 @@ bool machine_is_emulated(void) {
 
 static Backend *backend;
 static int *inherited_fds;
+static const int *keep_fd;
 
 void engine_inherit(int kept_fds[static BACKEND_N_KEPT]) {
         inherited_fds = kept_fds;
+}
+
+void engine_keep(const int *fd) {
+        keep_fd = fd;
 }
 
 static void free_backend(void) {
@@ -56,6 +61,7 @@ static void need_backend(void) {
                 .tasks_max = ENGINE_TASKS_MAX,
                 .ring_buffer_size = 1 << 20,
                 .kept_fds = inherited_fds,
+                .keep_fd = keep_fd,
         };
         _cleanup_free_ char *reason = NULL;
 

@@ -58,6 +58,9 @@ int engine_teardown(void **state);
  */
 void engine_inherit(int kept_fds[static BACKEND_N_KEPT]);
 
+/* The back end is to keep what it has in that directory, as BackendConfig has it; the same. */
+void engine_keep(const int *keep_fd);
+
 /*
  * Adds a binding, failing the test if that fails. keys: alternating keys and values, NULL at the
  * end; "%v" in a value stands for the victim's path. Returns its index; *ret: owned by the caller,
