@@ -18,14 +18,16 @@
 #define DIRECTORIES_MAX 8
 
 static int arg_log_level = LOG_INFO;
+static const char *arg_keep_in;
 
 static void help(void) {
         (void) printf("tlobd [OPTIONS...]\n\n"
                       "Watches how long marked pieces of code take in services, and reports those "
                       "that\nrun over their budget.\n\n"
-                      "  -h --help       Show this help\n"
-                      "     --version    Show the version\n"
-                      "     --debug      Log more\n\n"
+                      "  -h --help           Show this help\n"
+                      "     --version        Show the version\n"
+                      "     --debug          Log more\n"
+                      "     --keep-in=DIR    Keep probes and counters there for the next tlobd\n\n"
                       "See the tlobd(8) man page for details.\n");
 }
 
@@ -34,11 +36,13 @@ static int parse_argv(int argc, char *argv[]) {
         enum {
                 ARG_VERSION = 0x100,
                 ARG_DEBUG,
+                ARG_KEEP_IN,
         };
         static const struct option options[] = {
                 { "help", no_argument, NULL, 'h' },
                 { "version", no_argument, NULL, ARG_VERSION },
                 { "debug", no_argument, NULL, ARG_DEBUG },
+                { "keep-in", required_argument, NULL, ARG_KEEP_IN },
                 {},
         };
         int c;
@@ -54,12 +58,19 @@ static int parse_argv(int argc, char *argv[]) {
                 case ARG_DEBUG:
                         arg_log_level = LOG_DEBUG;
                         break;
+                case ARG_KEEP_IN:
+                        arg_keep_in = optarg;
+                        break;
                 default:
                         return -EINVAL;
                 }
 
         if (optind < argc) {
                 log_error("tlobd takes no arguments, but got '%s'.", argv[optind]);
+                return -EINVAL;
+        }
+        if (arg_keep_in && arg_keep_in[0] != '/') {
+                log_error("--keep-in= must be an absolute path, but is '%s'.", arg_keep_in);
                 return -EINVAL;
         }
         return 1;
@@ -125,6 +136,7 @@ static int run(void) {
         r = manager_new(backends, environment ? directories : config_directories, &manager);
         if (r < 0)
                 return log_oom();
+        manager_keep_in(manager, arg_keep_in);
         r = serve(manager, &bus);
         if (manager_leave(manager, r < 0)) {
                 bus = bus_free(bus);

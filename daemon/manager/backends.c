@@ -348,7 +348,7 @@ static void slot_clear(Slot *slot) {
 /* What it goes on with is in the right hands already. */
 static void slot_keep(Slot *slot) {
         bool goes_on = slot->kept_fds[0] < 0 && slot->was_inherited;
-        int fds[BACKEND_N_KEPT];
+        int fds[BACKEND_N_KEPT], r;
 
         slot_forget_kept(slot);
         slot->was_inherited = false;
@@ -358,9 +358,10 @@ static void slot_keep(Slot *slot) {
                          slot->ops->name);
         if (goes_on || !slot->ops->keep)
                 return;
-        tell_kept(slot, NULL);
-        if (slot->ops->keep(slot->backend, fds) >= 0)
-                tell_kept(slot, fds);
+        r = slot->ops->keep(slot->backend, fds);
+        tell_kept(slot, r < 0 ? NULL : fds);
+        if (r < 0 && slot->backends->config.keep_fd)
+                log_warning_errno(r, "Failed to keep anything for the next tlobd, ignoring: %m");
 }
 
 static int slot_make(Slot *slot, char **ret_error) {
@@ -477,6 +478,10 @@ static int on_linger(sd_event_source *source, uint64_t usec, void *userdata) {
                 log_debug("Back end '%s' is no longer in use.", slot->ops->name);
         }
         return 0;
+}
+
+void backends_clear(Backends *b, const BackendOps *ops) {
+        slot_clear(slot_of_ops(b, ops));
 }
 
 void backends_release(Backends *b) {

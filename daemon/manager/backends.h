@@ -37,7 +37,7 @@ typedef struct BackendsHandlers {
 
         /*
          * What that one has in the kernel is behind these descriptors, which stay its own: for the
-         * next daemon. NULL: there is nothing any more.
+         * next daemon, in place of what there was. NULL: there is nothing any more.
          */
         void (*kept)(const BackendOps *ops, const int *fds, void *userdata);
 
@@ -75,6 +75,9 @@ void backends_attach_event(Backends *backends, sd_event *event);
  */
 void backends_inherit(Backends *backends, const BackendOps *ops,
                       const int fds[static BACKEND_N_KEPT]);
+
+/* That one, which has no bindings, goes with what it has in the kernel. */
+void backends_clear(Backends *backends, const BackendOps *ops);
 
 /* All go, with what they have in the kernel, and none works here any more. */
 void backends_stop(Backends *backends);

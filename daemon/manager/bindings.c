@@ -120,6 +120,7 @@ static void configure(Manager *m) {
                                                 .tasks_max = config->tasks_max,
                                                 .ring_buffer_size = config->ring_buffer_size,
                                                 .leave_out_self = true,
+                                                .keep_fd = m->keep_in ? &m->keep_fd : NULL,
                                         });
         manager_limit_reports(m);
         templates_set_spares(m->templates, config->spare_instances);

@@ -73,7 +73,9 @@ struct Manager {
         bool files_are_late; /* some do not answer, and it has been said */
         bool watch_has_failed;   /* the last attempt to watch a file, and it has been said */
         bool status_has_changed; /* the line of "systemctl status", which is sent after the event */
-        bool is_stored;          /* systemd keeps for the next daemon what back ends have */
+        bool is_stored;          /* what back ends have is kept for the next daemon */
+        const char *keep_in;     /* a directory for that; NULL: systemd does. Not owned */
+        int keep_fd;             /* of the directory, which is locked as long as it is open */
         int reload_error;        /* of the last reload, which has changed nothing then */
         Files *files;
         sd_event_source *files_source;

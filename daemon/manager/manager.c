@@ -57,6 +57,7 @@ int manager_new(const BackendOps *const *ops, const char *const *directories, Ma
         *m = (Manager){
                 .directories = directories,
                 .cgroup_root = -EBADF,
+                .keep_fd = -EBADF,
                 .follow = &manager_follow_handlers,
         };
         r = backends_new(ops, &backends_handlers, m, &m->backends);
@@ -88,11 +89,26 @@ void manager_stop(Manager *m) {
 static bool expects_restart(const Manager *m, bool has_failed) {
         int r = -ENOTCONN;
 
-        if (has_failed)
+        if (has_failed || m->keep_in)
                 return m->is_stored;
         if (m->units)
                 r = units_expect_restart(m->units);
         return r > 0 || (r < 0 && m->is_stored);
+}
+
+/* What cannot be in the directory would stay in the kernel when that is removed. */
+static void detach_unkept(Manager *m) {
+        const BackendOps *ops;
+
+        for (size_t i = 0; m->config && i < m->config->bindings.n; i++) {
+                Binding *binding = m->config->bindings.items[i];
+
+                if (binding->measurement.backend && !binding->measurement.backend->ops->keep)
+                        manager_detach_binding(m, binding);
+        }
+        for (size_t i = 0; (ops = backends_get(m->backends, i)); i++)
+                if (!ops->keep)
+                        backends_clear(m->backends, ops);
 }
 
 bool manager_leave(Manager *m, bool has_failed) {
@@ -100,6 +116,8 @@ bool manager_leave(Manager *m, bool has_failed) {
                 (void) sd_notify(false, "STOPPING=1\nSTATUS=Removing the probes.");
                 return false;
         }
+        if (m->keep_in)
+                detach_unkept(m);
         backends_flush(m->backends, NULL);
         manager_drain_journal(m);
         return true;
@@ -121,6 +139,7 @@ Manager *manager_free(Manager *m) {
         free(m->told);
         config_free(m->config);
         safe_close(m->cgroup_root);
+        safe_close(m->keep_fd);
         templates_free(m->templates);
         backends_free(m->backends);
         files_free(m->files);
@@ -179,6 +198,10 @@ int manager_attach_event(Manager *m, sd_event *event) {
                 return r;
         /* Right after it, so that what the event took can be seen. */
         return sd_event_source_set_priority(m->after_event, SD_EVENT_PRIORITY_IMPORTANT);
+}
+
+void manager_keep_in(Manager *m, const char *directory) {
+        m->keep_in = directory;
 }
 
 sd_event *manager_get_event(const Manager *m) {
@@ -266,7 +289,9 @@ int manager_start(Manager *m, sd_bus *bus) {
         r = manager_probe_backends(m);
         if (r < 0)
                 return log_oom();
-        manager_take_store(m);
+        r = manager_take_store(m);
+        if (r < 0)
+                return r;
         m->cgroup_root = cgroup_open_root();
 
         r = manager_follow_units(m, bus);

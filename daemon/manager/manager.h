@@ -41,6 +41,12 @@ DEFINE_CLEANUP(Manager, manager_free);
 int manager_start_loop(Manager *manager);
 
 /*
+ * Before manager_start(): what is measured is kept in that directory when the daemon ends, however
+ * it ends, and the next one goes on there. directory: an absolute path, which stays the caller's.
+ */
+void manager_keep_in(Manager *manager, const char *directory);
+
+/*
  * Finds out which back ends work here, follows systemd's units over that connection, loads the
  * configuration, sets the probes. Logs.
  */
@@ -59,9 +65,10 @@ int manager_follow_units(Manager *manager, sd_bus *bus);
 sd_event *manager_get_event(const Manager *manager);
 
 /*
- * If the service is about to start again, what there is to report is told, and the rest is left to
- * the next daemon: this process has to end now, without manager_stop(). Returns whether. systemd
- * starts what has failed again by itself, if it is systemd that has started it.
+ * If the service is about to start again, or what is measured is in a directory, what there is to
+ * report is told, and the rest is left to the next daemon: this process has to end now, without
+ * manager_stop(). Returns whether. systemd starts what has failed again by itself, if it is systemd
+ * that has started it.
  */
 bool manager_leave(Manager *manager, bool has_failed);
 

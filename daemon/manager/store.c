@@ -4,6 +4,9 @@
  * What the service manager keeps from one daemon to the next (FileDescriptorStoreMax=, see
  * sd_notify(3)): the descriptors by which a back end goes on where it stood. They are known by the
  * name of the back end. systemd forgets them when the service is stopped.
+ *
+ * Or there is a directory, in which back ends keep what they have by themselves. Then nothing is in
+ * the hands of the service manager.
  */
 
 #include "manager/store.h"
@@ -12,6 +15,7 @@
 #include <stdlib.h>
 #include <systemd/sd-daemon.h>
 
+#include "keep.h"
 #include "log.h"
 
 /* FDNAME: "bpf-0", "bpf-1". */
@@ -58,8 +62,30 @@ static void take_for(Manager *m, const BackendOps *ops, char **names, int n) {
                 safe_close(fds[i]);
 }
 
+/* Under that name, or if fd is NULL, none. 0: systemd has not started us. */
+static int notify(const StoreName *name, const int *fd) {
+        char text[64];
+
+        (void) snprintf(text, sizeof(text), "FDSTORE%s=1\nFDNAME=%s", fd ? "" : "REMOVE",
+                        name->text);
+        return sd_pid_notify_with_fds(0, false, text, fd, fd ? 1 : 0);
+}
+
+/* In place of what it has; fds: NULL: of nothing. Returns whether it has all of them. */
+static bool tell_service_manager(const BackendOps *ops, const int *fds) {
+        bool all = fds;
+
+        for (size_t i = 0; i < BACKEND_N_KEPT; i++) {
+                StoreName name = name_of(ops, i);
+
+                (void) notify(&name, NULL);
+                all = fds && notify(&name, &fds[i]) > 0 && all;
+        }
+        return all;
+}
+
 /* What is nobody's any more is closed. */
-void manager_take_store(Manager *m) {
+static void take_from_service_manager(Manager *m) {
         const BackendOps *ops;
         char **names = NULL;
         int n;
@@ -68,7 +94,9 @@ void manager_take_store(Manager *m) {
         if (n <= 0)
                 return;
         for (size_t i = 0; (ops = backends_get(m->backends, i)); i++)
-                if (ops->keep)
+                if (ops->keep && m->keep_in)
+                        (void) tell_service_manager(ops, NULL);
+                else if (ops->keep)
                         take_for(m, ops, names, n);
         for (int i = 0; i < n; i++) {
                 if (names[i][0])
@@ -78,19 +106,37 @@ void manager_take_store(Manager *m) {
         free(names);
 }
 
+static int take_from_directory(Manager *m) {
+        _cleanup_free_ char *reason = NULL;
+        const BackendOps *ops;
+        int r;
+
+        r = keep_open(m->keep_in, &m->keep_fd, &reason);
+        if (r < 0)
+                return log_error_errno(r, "%s.", reason ?: "Out of memory");
+        for (size_t i = 0; (ops = backends_get(m->backends, i)); i++) {
+                int fds[BACKEND_N_KEPT];
+
+                if (!ops->find_kept || ops->find_kept(m->keep_fd, fds) < 0)
+                        continue;
+                backends_inherit(m->backends, ops, fds);
+                m->is_stored = true;
+        }
+        return 0;
+}
+
+int manager_take_store(Manager *m) {
+        int r = 0;
+
+        if (m->keep_in)
+                r = take_from_directory(m);
+        if (r >= 0)
+                take_from_service_manager(m);
+        return r;
+}
+
 void manager_on_kept(const BackendOps *ops, const int *fds, void *userdata) {
         Manager *m = userdata;
 
-        m->is_stored = fds;
-        for (size_t i = 0; i < BACKEND_N_KEPT; i++) {
-                StoreName name = name_of(ops, i);
-                char text[64];
-                int r;
-
-                (void) snprintf(text, sizeof(text), "FDSTORE%s=1\nFDNAME=%s", fds ? "" : "REMOVE",
-                                name.text);
-                r = sd_pid_notify_with_fds(0, false, text, fds ? &fds[i] : NULL, fds ? 1 : 0);
-                /* 0: systemd has not started us. */
-                m->is_stored = m->is_stored && r > 0;
-        }
+        m->is_stored = m->keep_in ? fds != NULL : tell_service_manager(ops, fds);
 }

@@ -285,6 +285,21 @@ static void test_lost_by_another(void **state) {
         backends_take(some, &binding);
 }
 
+/* At once, in use or not; it can be made again. */
+static void test_clear(void **state) {
+        _cleanup_(backends_freep) Backends *some = make(fake_backends, &(Heard){});
+        Backend *backend;
+
+        assert_ok(backends_probe(some));
+        backends_clear(some, &fake_backend_ops);
+        for (unsigned i = 0; i < 2; i++) {
+                assert_ok(backends_make(some, &fake_backend_ops, &backend, NULL));
+                assert_string_equal(backends_get_deadline_mode(some), "stop");
+                backends_clear(some, &fake_backend_ops);
+                assert_string_equal(backends_get_deadline_mode(some), "");
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_probe),
@@ -296,6 +311,7 @@ int main(void) {
                 cmocka_unit_test(test_loop),
                 cmocka_unit_test(test_unfinished),
                 cmocka_unit_test(test_lost_by_another),
+                cmocka_unit_test(test_clear),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
