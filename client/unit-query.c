@@ -19,6 +19,7 @@
 #include "base/unit-name.h"
 #include "binding/binding.h"
 #include "filter.h"
+#include "note.h"
 
 #define SYSTEMD_NAME "org.freedesktop.systemd1"
 #define SYSTEMD_PATH "/org/freedesktop/systemd1"
@@ -223,8 +224,8 @@ static char *prefer_running(sd_bus *bus, const char *unit, char *program) {
                 free(running);
                 return program;
         }
-        warnx("The main process of %s runs %s, not %s of its ExecStart=: write Executable=%s", unit,
-              running, program, running);
+        note("The main process of %s runs %s, not %s of its ExecStart=: write Executable=%s", unit,
+             running, program, running);
         free(program);
         return running;
 }

@@ -13,6 +13,7 @@
 #include "base/sentence.h"
 #include "config/config.h"
 #include "config/file.h"
+#include "note.h"
 #include "proxy.h"
 #include "unit-query.h"
 #include "verbs.h"
@@ -190,7 +191,7 @@ ExitStatus verb_cat(Client *client, int argc, char **argv) {
                 return STATUS_FAILED;
         }
         if (r >= 0 && files.needs_reload)
-                warnx("The files of %s have changed; 'systemctl daemon-reload' applies them",
-                      files.id);
+                note("The files of %s have changed; 'systemctl daemon-reload' applies them",
+                     files.id);
         return status_of_memory(r);
 }

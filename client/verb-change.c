@@ -17,6 +17,7 @@
 #include "base/sentence.h"
 #include "binding/binding.h"
 #include "monitor-line.h"
+#include "note.h"
 #include "properties.h"
 #include "proxy.h"
 #include "tlob-bus.h"
@@ -39,12 +40,12 @@ static int parse_line(const char *s, MonitorLine *ret) {
 }
 
 /* That is no error: the unit may be installed later. */
-static void warn_of_missing_unit(Client *client) {
+static void note_missing_unit(Client *client) {
         _cleanup_free_ char *missing = NULL;
 
         if (client->options.unit &&
             unit_find_missing(&client->connection, client->options.unit, &missing) > 0)
-                warnx("There is no unit %s; the binding waits until there is one", missing);
+                note("There is no unit %s; the binding waits until there is one", missing);
 }
 
 static int add_binding(Client *client, const char *name, const MonitorLine *line,
@@ -67,7 +68,7 @@ static int add_binding(Client *client, const char *name, const MonitorLine *line
                 return connection_complain_arguments(r);
         r = connection_send(connection, call, ret_reply);
         if (r >= 0)
-                warn_of_missing_unit(client);
+                note_missing_unit(client);
         return r;
 }
 
@@ -83,11 +84,11 @@ static int show_added(Output *output, const char *name, const char *path) {
 }
 
 /* Others than those that are measured may pay for it. */
-static void warn_of_cost(Connection *connection, const char *path) {
+static void note_cost(Connection *connection, const char *path) {
         _cleanup_free_ char *cost = NULL;
 
         if (proxy_get_cost(connection, path, &cost) >= 0 && *cost)
-                warnx("%s", cost);
+                note("%s", cost);
 }
 
 /* Says what was added: to programs always, to people when the name was made here. */
@@ -100,7 +101,7 @@ static ExitStatus report_added(Client *client, const char *name, bool derived,
         r = sd_bus_message_read(reply, "o", &path);
         if (r < 0)
                 return status_of(connection_complain_reply(r));
-        warn_of_cost(&client->connection, path);
+        note_cost(&client->connection, path);
         if (output->json != JSON_OFF)
                 return status_of_memory(show_added(output, name, path));
         if (derived)

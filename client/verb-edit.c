@@ -18,6 +18,7 @@
 #include "base/unit-name.h"
 #include "config/file.h"
 #include "editor.h"
+#include "note.h"
 #include "proxy.h"
 #include "unit-query.h"
 #include "verify.h"
@@ -310,7 +311,7 @@ static int edit_draft(Edit *edit) {
                         return complain(r, edit->draft);
                 empty = is_empty(text, size);
                 if (empty ? access(edit->path, F_OK) < 0 : is_same_text(edit->path, text, size)) {
-                        warnx("Nothing is changed");
+                        note("Nothing is changed");
                         return 0;
                 }
                 r = empty ? 1 : verify_draft(edit, text, size);

@@ -13,6 +13,7 @@
 #include <err.h>
 
 #include "base/sentence.h"
+#include "note.h"
 #include "properties.h"
 #include "proxy.h"
 #include "tlob-bus.h"
@@ -235,8 +236,8 @@ static int verify_unit(Verification *verification, const char *name) {
                 verification->bad = true;
         }
         if (files.needs_reload)
-                warnx("The files of %s have changed; 'systemctl daemon-reload' applies them",
-                      files.id);
+                note("The files of %s have changed; 'systemctl daemon-reload' applies them",
+                     files.id);
         return r;
 }
 
