@@ -69,6 +69,10 @@ int proxy_get_cost(Connection *connection, const char *path, char **ret) {
         return r < 0 ? r : free_and_strdup(ret, cost);
 }
 
+int proxy_get_binding_at(Connection *connection, const char *path, json_object **ret) {
+        return get_properties(connection, path, TLOB_BUS_BINDING_INTERFACE, ret);
+}
+
 int proxy_get_binding(Connection *connection, const char *name, json_object **ret) {
         _cleanup_free_ char *path = NULL, *cost = NULL;
         int r;
@@ -76,7 +80,7 @@ int proxy_get_binding(Connection *connection, const char *name, json_object **re
         r = proxy_get_binding_path(connection, name, &path);
         if (r < 0)
                 return r;
-        r = get_properties(connection, path, TLOB_BUS_BINDING_INTERFACE, ret);
+        r = proxy_get_binding_at(connection, path, ret);
         if (r < 0 || proxy_get_cost(connection, path, &cost) < 0)
                 return r;
         r = json_add_string(*ret, "Cost", cost);

@@ -28,6 +28,9 @@ int proxy_get_binding_path(Connection *connection, const char *name, char **ret)
  */
 int proxy_get_cost(Connection *connection, const char *path, char **ret);
 
+/* The properties of the binding with that object. */
+int proxy_get_binding_at(Connection *connection, const char *path, json_object **ret);
+
 /* Name, Unit, State, Backend, BudgetNSec, Windows and Violations of every binding. */
 int proxy_list_bindings(Connection *connection, json_object **ret);
 

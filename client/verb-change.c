@@ -91,6 +91,20 @@ static void note_cost(Connection *connection, const char *path) {
                 note("%s", cost);
 }
 
+/* A window can end before the work does, or the program break. */
+static void note_stop(Connection *connection, const char *path) {
+        _cleanup_json_ json_object *binding = NULL;
+        const char *stop_note;
+
+        if (proxy_get_binding_at(connection, path, &binding) < 0)
+                return;
+        stop_note = json_string(binding, "StopNote");
+        /* Mere returns are as expected. A daemon that is older does not tell the number. */
+        if (*stop_note != '\0' && json_number(binding, "TailCalls") != UINT64_MAX &&
+            (json_number(binding, "TailCalls") > 0 || json_number(binding, "WaysOut") == 0))
+                note("'%s': %s", json_string(binding, "Name"), stop_note);
+}
+
 /* Says what was added: to programs always, to people when the name was made here. */
 static ExitStatus report_added(Client *client, const char *name, bool derived,
                                sd_bus_message *reply) {
@@ -102,6 +116,7 @@ static ExitStatus report_added(Client *client, const char *name, bool derived,
         if (r < 0)
                 return status_of(connection_complain_reply(r));
         note_cost(&client->connection, path);
+        note_stop(&client->connection, path);
         if (output->json != JSON_OFF)
                 return status_of_memory(show_added(output, name, path));
         if (derived)

@@ -99,6 +99,13 @@ static int get_ways_out(sd_bus *b, const char *path, const char *interface, cons
         return sd_bus_message_append(reply, "u", (uint32_t) binding->resolved.sites.exits.n);
 }
 
+static int get_tail_calls(sd_bus *b, const char *path, const char *interface, const char *property,
+                          sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const FunctionExits *exits = &((const Binding *) userdata)->resolved.sites.exits;
+
+        return sd_bus_message_append(reply, "u", (uint32_t) (exits->n - exits->n_returns));
+}
+
 static int get_stop_note(sd_bus *b, const char *path, const char *interface, const char *property,
                          sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const Binding *binding = userdata;
@@ -369,6 +376,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("StartOffset", "t", get_start_offset, 0, CHANGE),
         SD_BUS_PROPERTY("StopOffset", "t", get_stop_offset, 0, CHANGE),
         SD_BUS_PROPERTY("WaysOut", "u", get_ways_out, 0, CHANGE),
+        SD_BUS_PROPERTY("TailCalls", "u", get_tail_calls, 0, CHANGE),
         SD_BUS_PROPERTY("StopNote", "s", get_stop_note, 0, CHANGE),
         SD_BUS_PROPERTY("BudgetNSec", "t", get_budget, 0, CHANGE),
         SD_BUS_PROPERTY("ConfiguredBudgetNSec", "t", get_configured_budget, 0, CHANGE),
@@ -442,9 +450,9 @@ void bus_emit_binding_changed(const Binding *binding, void *userdata) {
         if (r >= 0)
                 r = sd_bus_emit_properties_changed(
                         bus->bus, path, TLOB_BUS_BINDING_INTERFACE, "Unit", "Source", "Executable",
-                        "Start", "Stop", "StartOffset", "StopOffset", "WaysOut", "StopNote",
-                        "BudgetNSec", "ConfiguredBudgetNSec", "State", "StateReason", "Backend",
-                        "BackendReason", NULL);
+                        "Start", "Stop", "StartOffset", "StopOffset", "WaysOut", "TailCalls",
+                        "StopNote", "BudgetNSec", "ConfiguredBudgetNSec", "State", "StateReason",
+                        "Backend", "BackendReason", NULL);
         if (r < 0)
                 log_warning_errno(r, "Failed to send the changes of '%s', ignoring: %m",
                                   binding->name);

@@ -329,15 +329,17 @@ static int method_get_violations(sd_bus_message *m, void *userdata, sd_bus_error
 
 /* What there is to say about the stop. */
 static int append_stop(sd_bus_message *m, const Binding *binding) {
+        const FunctionExits *exits = &binding->resolved.sites.exits;
         _cleanup_free_ char *note = NULL;
         int r;
 
         r = binding_describe_stop(binding, &note);
         if (r >= 0 && note)
                 r = sd_bus_message_append(m, "{sv}", "stop-note", "s", note);
-        if (r >= 0 && binding->resolved.sites.exits.n > 0)
-                r = sd_bus_message_append(m, "{sv}", "ways-out", "u",
-                                          (uint32_t) binding->resolved.sites.exits.n);
+        if (r >= 0 && exits->n > 0)
+                r = sd_bus_message_append(m, "{sv}{sv}", "ways-out", "u", (uint32_t) exits->n,
+                                          "tail-calls", "u",
+                                          (uint32_t) (exits->n - exits->n_returns));
         return r;
 }
 

@@ -171,7 +171,14 @@ static void warn_of_stop(const Binding *binding) {
 
         if (binding->resolved.sites.how != TLOB_STOP_RETURN_PROBE && !is_wrapper)
                 return;
-        if (binding_describe_stop(binding, &note) >= 0)
+        if (binding_describe_stop(binding, &note) < 0)
+                return;
+        if (is_wrapper)
+                log_warning(
+                        "'%s' may measure next to nothing, because its function is left only by "
+                        "calling others. %s.",
+                        binding->name, note);
+        else
                 log_warning("'%s' has Stop=%s. %s.", binding->name, binding->stop, note);
 }
 

@@ -101,6 +101,14 @@ static int get_ways_out(sd_bus *bus, const char *path, const char *interface, co
         return sd_bus_message_append(reply, "u", 3);
 }
 
+static int get_tail_calls(sd_bus *bus, const char *path, const char *interface,
+                          const char *property, sd_bus_message *reply, void *userdata,
+                          sd_bus_error *error) {
+        const FakeBinding *binding = userdata;
+
+        return sd_bus_message_append(reply, "u", strstr(binding->stop_note, "tail call") ? 1 : 0);
+}
+
 static int get_time(sd_bus *bus, const char *path, const char *interface, const char *property,
                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         return sd_bus_message_append(reply, "t", UINT64_C(1500000));
@@ -137,6 +145,7 @@ static const sd_bus_vtable binding_vtable[] = {
         SD_BUS_PROPERTY("StartOffset", "t", NULL, AT(start_offset), 0),
         SD_BUS_PROPERTY("StopOffset", "t", get_unknown, 0, 0),
         SD_BUS_PROPERTY("WaysOut", "u", get_ways_out, 0, 0),
+        SD_BUS_PROPERTY("TailCalls", "u", get_tail_calls, 0, 0),
         SD_BUS_PROPERTY("StopNote", "s", get_string, AT(stop_note), 0),
         SD_BUS_PROPERTY("BudgetNSec", "t", NULL, AT(budget_ns), 0),
         SD_BUS_PROPERTY("ConfiguredBudgetNSec", "t", NULL, AT(configured_ns), 0),

@@ -163,6 +163,12 @@ static int on_add(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 (void) snprintf(binding.cost, sizeof(binding.cost),
                                 "The probes are in all 5 processes that map %.64s",
                                 binding.executable);
+        if (streq(binding.start, "wrapper"))
+                (void) snprintf(binding.stop_note, sizeof(binding.stop_note),
+                                "1 way out: 1 tail call (to other), whose time is not measured");
+        else if (streq(binding.start, "plain"))
+                (void) snprintf(binding.stop_note, sizeof(binding.stop_note),
+                                "1 way out: 1 return (single-stepped)");
         (void) snprintf(binding.name, sizeof(binding.name), "%s", name);
         (void) snprintf(binding.source, sizeof(binding.source),
                         "/run/tlob/bindings.d/tlobctl-%s.conf:1", name);

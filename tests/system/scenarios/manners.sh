@@ -45,6 +45,13 @@ matches "add-binding: and says why it waits" "$(until_true sh -c 'tlobctl show l
         tlobctl show later)" 'Reason: systemd cannot load nosuch\.service, or there is no such unit'
 check "verify: a slice needs no file" tlobctl verify --unit=any.slice "${binding[@]}"
 
+# A function that leaves its work to another one.
+matches "add-binding: a tail call ends the window" \
+        "$(tlobctl add-binding wrapper --executable=libc.so.6 --function=qsort --budget=1s 2>&1)" \
+        "^Note: 'wrapper': 1 way out: 1 tail call .*, whose time is not measured"
+check "and the log says so" until_true said_by_tlobd "'wrapper' may measure next to nothing.* 1 tail call"
+tlobctl remove-binding wrapper
+
 # Sections that are nearly ours.
 printf '[Service]\nExecStart=/usr/bin/sqlite3\n[X-tlob f]\nFunction=main\nBudgetSec=1s\n' >"$etc/nearly.service"
 systemctl daemon-reload
