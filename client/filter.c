@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * --unit= and --binding=, which narrow down what is shown. Both are shell patterns, as in
- * "systemctl list-units"; a backslash is no escape there, since names of units have some ("\x2d").
+ * --unit= and --binding=, which narrow down what is shown, and the column of units. Both options
+ * are shell patterns, as in "systemctl list-units"; a backslash is no escape there, since names of
+ * units have some ("\x2d").
  */
 
 #include "filter.h"
@@ -26,10 +27,33 @@ char *unit_name_complete(const char *unit) {
                                                                                       : complete;
 }
 
-bool unit_is_in_name(const char *binding, const char *unit) {
+static bool unit_is_in_name(const char *binding, const char *unit) {
         size_t n = strlen(unit);
 
         return n == 0 || (strncmp(binding, unit, n) == 0 && binding[n] == '/');
+}
+
+static bool units_are_in_names(const json_object *rows, const char *binding_key,
+                               const char *unit_key) {
+        for (size_t i = 0; i < json_object_array_length(rows); i++) {
+                const json_object *row = json_object_array_get_idx(rows, i);
+
+                if (!unit_is_in_name(json_string(row, binding_key), json_string(row, unit_key)))
+                        return false;
+        }
+        return true;
+}
+
+int units_show(json_object *rows, const char *binding_key, const char *unit_key) {
+        bool known = units_are_in_names(rows, binding_key, unit_key);
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < json_object_array_length(rows); i++) {
+                json_object *row = json_object_array_get_idx(rows, i);
+
+                r = json_add_string(row, "shown-unit", known ? "" : json_string(row, unit_key));
+        }
+        return r;
 }
 
 int filter_init(Filter *filter, const Options *options) {

@@ -30,9 +30,9 @@ bool filter_matches(const Filter *filter, const char *binding, const char *unit)
 char *unit_name_complete(const char *unit);
 
 /*
- * True if the name of the binding begins with that unit, as "nginx.service/request" does, or there
- * is none.
+ * Adds "shown-unit" to all rows of a table: their units, unless all names of bindings begin with
+ * them, as "nginx.service/request" does, or there is none; then "". Returns 0 or -ENOMEM.
  */
-bool unit_is_in_name(const char *binding, const char *unit);
+int units_show(json_object *rows, const char *binding_key, const char *unit_key);
 
 #endif

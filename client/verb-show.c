@@ -178,26 +178,12 @@ static bool any_failed(json_object *bindings) {
         return false;
 }
 
-/* The unit, where the name does not begin with it. */
-static int add_units(json_object *bindings) {
-        int r = 0;
-
-        for (size_t i = 0; r >= 0 && i < json_object_array_length(bindings); i++) {
-                json_object *binding = json_object_array_get_idx(bindings, i);
-                const char *unit = json_string(binding, "Unit");
-                bool known = unit_is_in_name(json_string(binding, "Name"), unit);
-
-                r = json_add_string(binding, "shown-unit", known ? "" : unit);
-        }
-        return r;
-}
-
 static int show_list(Output *output, const Field *fields, json_object *bindings, bool is_all) {
         int r;
 
         if (output->json != JSON_OFF)
                 return output_json(output, bindings);
-        r = add_units(bindings);
+        r = units_show(bindings, "Name", "Unit");
         if (r >= 0)
                 r = output_table(output, fields, bindings, "binding");
         if (r < 0 || !output->legend)

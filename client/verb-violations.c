@@ -113,20 +113,14 @@ static char *format_cause(const json_object *violation) {
         return strdup(tlob_state_to_string(state));
 }
 
-/* The unit, where the name of the binding does not begin with it. */
-static char *format_unit(const json_object *violation) {
-        const char *unit = json_string(violation, "unit");
-
-        return strdup(unit_is_in_name(json_string(violation, "binding"), unit) ? "" : unit);
-}
-
 static int add_shown(json_object *violation, bool local) {
         static const struct {
                 const char *key;
                 char *(*format)(const json_object *violation);
         } texts[] = {
-                { "shown-unit", format_unit },     { "shown-task", format_task },
-                { "shown-budget", format_budget }, { "shown-length", format_length },
+                { "shown-task", format_task },
+                { "shown-budget", format_budget },
+                { "shown-length", format_length },
                 { "shown-cause", format_cause },
         };
         char time[EVENT_TIME_MAX];
@@ -144,10 +138,11 @@ static int add_shown(json_object *violation, bool local) {
 
 static int show(Client *client, json_object *violations) {
         bool local = connection_is_local(&client->connection);
-        int r = 0;
+        int r;
 
         if (client->output.json != JSON_OFF)
                 return output_json(&client->output, violations);
+        r = units_show(violations, "binding", "unit");
         for (size_t i = 0; r >= 0 && i < json_object_array_length(violations); i++)
                 r = add_shown(json_object_array_get_idx(violations, i), local);
         if (r < 0)
