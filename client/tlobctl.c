@@ -12,6 +12,7 @@
 #include <err.h>
 #include <limits.h>
 #include <locale.h>
+#include <signal.h>
 
 #include "verbs.h"
 #include "version.h"
@@ -157,6 +158,8 @@ int main(int argc, char **argv) {
         ExitStatus status;
         int first, r;
 
+        /* A reader may have seen enough. Services pass on that they ignore it. */
+        (void) signal(SIGPIPE, SIG_DFL);
         (void) setlocale(LC_CTYPE, "");
         (void) setlocale(LC_TIME, "");
         if (options_parse(&client.options, argc, argv, &first) < 0)
