@@ -22,6 +22,7 @@
 
 #define CALL_TIMEOUT_USEC (UINT64_C(180) * 1000 * 1000)
 #define ERROR_PREFIX      "org.tlob1.Error."
+#define DENIAL            "Access denied: "
 #define SPAWN_PREFIX      "org.freedesktop.DBus.Error.Spawn."
 
 void connection_done(Connection *connection) {
@@ -126,6 +127,12 @@ static bool is_verdict(const sd_bus_error *error) {
         return error->name && strncmp(error->name, ERROR_PREFIX, strlen(ERROR_PREFIX)) == 0;
 }
 
+/* Errors that mean that the caller may not do it. */
+static bool is_denial(const sd_bus_error *error) {
+        return sd_bus_error_has_name(error, SD_BUS_ERROR_ACCESS_DENIED) ||
+               sd_bus_error_has_name(error, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED);
+}
+
 /* The polkit action that a method asks for. */
 static const char *action_of(const char *method) {
         return streq(method, "Verify") ? TLOB_ACTION_INSPECT : TLOB_ACTION_MANAGE_BINDINGS;
@@ -145,6 +152,10 @@ static char *explain(const Connection *connection, const char *member, const sd_
         if (sd_bus_error_has_name(error, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED))
                 return sentence_make("This needs a password; run it as root%s",
                                      options->ask_password ? "" : ", or without --no-ask-password");
+        /* The daemon's own sentence names the action; the bus may have refused the call, too. */
+        if (sd_bus_error_has_name(error, SD_BUS_ERROR_ACCESS_DENIED) &&
+            strncmp(text, DENIAL, strlen(DENIAL)) == 0)
+                return sentence_make("%s", text);
         if (sd_bus_error_has_name(error, SD_BUS_ERROR_ACCESS_DENIED))
                 return sentence_make("Access denied: run it as root, or have polkit allow %s (%s)",
                                      action_of(member), text);
@@ -184,6 +195,7 @@ int connection_ask(Connection *connection, sd_bus_message *call, sd_bus_message 
                 return 0;
         if (!sd_bus_error_is_set(&error))
                 (void) sd_bus_error_set_errno(&error, r);
+        connection->is_denied = is_denial(&error);
         *ret_sentence = explain(connection, sd_bus_message_get_member(call), &error);
         return is_verdict(&error) ? -EREMOTEIO : r;
 }

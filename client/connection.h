@@ -17,6 +17,7 @@ typedef struct Connection {
         const Options *options; /* not owned */
         sd_bus *bus;            /* NULL until connection_open() */
         bool needs_rights; /* for what is asked: polkit is answered, and tlobd started for it */
+        bool is_denied;    /* what was asked for; so is more of the same */
         PolkitAgent agent;
 } Connection;
 

@@ -242,7 +242,7 @@ static ExitStatus remove_one(Client *client, const char *name) {
 ExitStatus verb_remove_binding(Client *client, int argc, char **argv) {
         ExitStatus worst = STATUS_DONE;
 
-        for (int i = 0; i < argc; i++) {
+        for (int i = 0; i < argc && !client->connection.is_denied; i++) {
                 ExitStatus status = remove_one(client, argv[i]);
 
                 if (status > worst)
@@ -345,7 +345,7 @@ ExitStatus verb_reset_statistics(Client *client, int argc, char **argv) {
         if (argc == 0)
                 return status_of(
                         connection_call(&client->connection, "ResetStatistics", NULL, NULL));
-        for (int i = 0; i < argc; i++)
+        for (int i = 0; i < argc && !client->connection.is_denied; i++)
                 if (reset_one(&client->connection, argv[i]) < 0)
                         status = STATUS_FAILED;
         return status;

@@ -194,6 +194,8 @@ static int on_remove(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         r = sd_bus_message_read(m, "st", &name, &flags);
         if (r < 0)
                 return r;
+        if (streq(name, "denied"))
+                return sd_bus_error_setf(error, SD_BUS_ERROR_ACCESS_DENIED, "not by you");
         binding = fake_find_binding(fake, name);
         if (!binding)
                 return no_such(error, name);
@@ -316,6 +318,10 @@ static int on_verify(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 return r;
         if (streq(binding.start, "denied"))
                 return sd_bus_error_setf(error, SD_BUS_ERROR_ACCESS_DENIED, "not by you");
+        if (streq(binding.start, "refused"))
+                return sd_bus_error_setf(error, SD_BUS_ERROR_ACCESS_DENIED,
+                                         "Access denied: this requires root, or permission from "
+                                         "polkit for " TLOB_ACTION_INSPECT);
         return sd_bus_reply_method_return(
                 m, "a{sv}", 10, "executable", "s", binding.executable, "build-id", "s", "abcdef",
                 "start", "s", binding.start, "start-offset", "t", UINT64_C(0x1000), "stop", "s",
