@@ -10,7 +10,7 @@
  * minutes, not sd-bus's 25 seconds. A daemon that died answers at once all the same: the bus does.
  *
  * A daemon that was stopped stays so when somebody only looks: the bus starts it for calls that
- * need rights.
+ * need rights. One that is being restarted is waited for.
  */
 
 #include "connection.h"
@@ -18,10 +18,12 @@
 #include <err.h>
 
 #include "base/sentence.h"
+#include "restart.h"
 #include "tlob-bus.h"
 
 #define CALL_TIMEOUT_USEC (UINT64_C(180) * 1000 * 1000)
 #define ERROR_PREFIX      "org.tlob1.Error."
+#define SLOW_RESTART      "tlobd is being started again, which takes long; see 'systemctl status tlobd'"
 #define DENIAL            "Access denied: "
 #define SPAWN_PREFIX      "org.freedesktop.DBus.Error.Spawn."
 
@@ -185,18 +187,32 @@ int connection_new_call(Connection *connection, const char *path, const char *in
         return r < 0 ? connection_complain_reply(r) : 0;
 }
 
+/* It may be on its way, and has not begun what it is asked for; or that does no harm twice. */
+static bool is_worth_waiting(const Connection *connection, const sd_bus_error *error) {
+        return is_not_running(error) ||
+               (!connection->needs_rights && sd_bus_error_has_name(error, SD_BUS_ERROR_NO_REPLY));
+}
+
 int connection_ask(Connection *connection, sd_bus_message *call, sd_bus_message **ret_reply,
                    char **ret_sentence) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-        int r;
+        int r, back = 0;
 
         r = sd_bus_call(connection->bus, call, 0, &error, ret_reply);
+        if (r < 0 && is_worth_waiting(connection, &error))
+                back = restart_wait(connection->bus);
+        if (back > 0) {
+                sd_bus_error_free(&error);
+                r = sd_bus_call(connection->bus, call, 0, &error, ret_reply);
+        }
         if (r >= 0)
                 return 0;
         if (!sd_bus_error_is_set(&error))
                 (void) sd_bus_error_set_errno(&error, r);
         connection->is_denied = is_denial(&error);
-        *ret_sentence = explain(connection, sd_bus_message_get_member(call), &error);
+        *ret_sentence = back == -ETIMEDOUT
+                                ? strdup(SLOW_RESTART)
+                                : explain(connection, sd_bus_message_get_member(call), &error);
         return is_verdict(&error) ? -EREMOTEIO : r;
 }
 

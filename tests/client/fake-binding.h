@@ -38,6 +38,8 @@ typedef struct Fake {
         sd_bus *bus;
         FakeBinding bindings[BINDINGS_MAX];
         size_t n;
+        const char *unit_state; /* of tlobd.service */
+        unsigned looks;         /* at that, until it is back; 0: that never happens */
 } Fake;
 
 /* With the canned bindings, on its bus. Returns 0 or a negative errno. */

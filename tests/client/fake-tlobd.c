@@ -6,10 +6,11 @@
  * violations; AddBinding(), RemoveBinding() and SetBudget() change the bindings.
  *
  * It tells by sd_notify() when it has its name. Lines on standard input make it send signals
- * ("violation", "other", "completed", "lost", "strange", "empty"); it ends with the input, or by
- * SIGTERM. What no real daemon would do, so that a test can see it: StateReason of a binding that
- * was added has the flags and properties as they came, and the name "denied" stands for a caller
- * without rights.
+ * ("violation", "other", "completed", "lost", "strange", "empty"), or go from the bus as if systemd
+ * restarted it ("crash"), did so for ever ("loop") or had given up ("fail"); it ends with the
+ * input, or by SIGTERM. What no real daemon would do, so that a test can see it: StateReason of a
+ * binding that was added has the flags and properties as they came, and the name "denied" stands
+ * for a caller without rights.
  */
 
 #include <err.h>
@@ -400,6 +401,12 @@ static int obey(Fake *fake, const char *command) {
                 fake->n = 0;
                 return 0;
         }
+        if (streq(command, "crash\n"))
+                return fake_systemd_take_away(fake, "active", 3);
+        if (streq(command, "loop\n"))
+                return fake_systemd_take_away(fake, "activating", 0);
+        if (streq(command, "fail\n"))
+                return fake_systemd_take_away(fake, "failed", 0);
         if (streq(command, "strange\n"))
                 return sd_bus_emit_signal(fake->bus, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE,
                                           "Violation", "i", 1);
@@ -446,7 +453,7 @@ static int start(Fake *fake) {
         if (r >= 0)
                 r = fake_bindings_start(fake);
         if (r >= 0)
-                r = fake_systemd_start(fake->bus);
+                r = fake_systemd_start(fake);
         if (r >= 0)
                 r = sd_bus_request_name(fake->bus, TLOB_BUS_NAME, 0);
         return r;

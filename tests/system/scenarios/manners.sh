@@ -80,6 +80,10 @@ as_someone tlobctl list-bindings >/dev/null
 equal "who only looks is not asked" "$(agents ^Registered)" "$registered"
 check "the binding is still there" tlobctl show asked
 
+# Who comes while it is restarted waits for it.
+systemctl kill --signal=KILL --kill-whom=main tlobd
+check "looking waits for a daemon that is restarted" tlobctl show asked
+
 # Who looks does not start what was stopped.
 systemctl stop tlobd
 refuse "looking starts no daemon" 1 "tlobd is not running; start it with 'systemctl start tlobd'" tlobctl

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef RESTART_H
+#define RESTART_H
+
+#include <systemd/sd-bus.h>
+
+/*
+ * Waits while tlobd is not on the bus because systemd is starting it. Returns 1 when it is there, 0
+ * if systemd does not start it or cannot be asked, -ETIMEDOUT if that takes longer than anybody
+ * wants to wait, or another negative errno when the bus is gone.
+ */
+int restart_wait(sd_bus *bus);
+
+#endif
