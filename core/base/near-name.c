@@ -4,7 +4,7 @@
  * Near names, for "did you mean". Nearest is the function that a C++ or Rust programmer calls by
  * the wanted name; then come names that hold it; then those that differ in few letters (edit
  * distance), and those that it begins with. Mangled names are compared as they are read, without
- * arguments.
+ * arguments. Capital letters are the same as small ones, but not as near.
  *
  * The names come from files that nobody vouches for, millions of them perhaps, so the work is
  * limited: when it is used up, later names are not looked at. Names that cannot be shown are left
@@ -22,6 +22,7 @@
 #define READABLE_LEN     256
 #define ARGUMENTS_LEN    72
 #define EDITABLE_LEN     64
+#define DISTANCE_CASE    2
 #define DISTANCE_INSIDE  10
 #define DISTANCE_EDITED  2000
 #define DISTANCE_SHORTER 3000
@@ -70,40 +71,52 @@ static const char *last_part(const char *name, size_t *n) {
         return part;
 }
 
-/* True if it is the wanted name, or ends with it behind a "::". */
-static bool is_called(const NearNames *names, const char *name, size_t n) {
-        const char *end = name + n - names->length;
+/* True if it is the wanted name, of that length, or ends with it behind a "::". */
+static bool is_called(const char *wanted, size_t length, const char *name, size_t n) {
+        const char *end = name + n - length;
 
-        return n >= names->length && memcmp(end, names->wanted, names->length) == 0 &&
-               (n == names->length || end[-1] == ':');
+        return n >= length && memcmp(end, wanted, length) == 0 && (n == length || end[-1] == ':');
+}
+
+static void fold(const char *s, size_t n, char *ret) {
+        for (size_t i = 0; i < n; i++)
+                ret[i] = s[i] >= 'A' && s[i] <= 'Z' ? (char) (s[i] - 'A' + 'a') : s[i];
 }
 
 /* How far a name, as people read it, is from the wanted one; UINT32_MAX: not near. */
 static unsigned name_distance(NearNames *names, const char *name, size_t n) {
         size_t limit = names->length / 3 + 1, m = n, difference;
+        char folded[NEAR_NAMES_LEN];
         const char *part;
 
-        if (is_called(names, name, n))
+        if (is_called(names->wanted, names->length, name, n))
                 return 0;
-        if (names->length >= 3 && memmem(name, n, names->wanted, names->length))
-                return DISTANCE_INSIDE + (unsigned) (n - names->length);
+        fold(name, n, folded);
+        if (is_called(names->folded, names->length, folded, n))
+                return DISTANCE_CASE;
+        if (names->length >= 3 && memmem(folded, n, names->folded, names->length))
+                return DISTANCE_INSIDE + 2 * (unsigned) (n - names->length) +
+                       !memmem(name, n, names->wanted, names->length);
 
-        part = last_part(name, &m);
+        part = last_part(folded, &m);
         difference = m > names->length ? m - names->length : names->length - m;
         if (difference <= limit && m < EDITABLE_LEN && names->length < EDITABLE_LEN) {
-                unsigned d = edit_distance(names->wanted, names->length, part, m);
+                unsigned d = edit_distance(names->folded, names->length, part, m);
 
                 names->work += m * names->length;
                 if (d <= limit)
-                        return DISTANCE_EDITED + 2 * d + (part != name);
+                        return DISTANCE_EDITED + 2 * d + (part != folded);
         }
-        if (n >= 3 && n < names->length && memcmp(name, names->wanted, n) == 0)
+        if (n >= 3 && n < names->length && memcmp(folded, names->folded, n) == 0)
                 return DISTANCE_SHORTER + (unsigned) difference;
         return UINT32_MAX;
 }
 
 void near_names_init(NearNames *names, const char *wanted, size_t length) {
         *names = (NearNames){ .wanted = wanted, .length = length };
+        if (length > NEAR_NAMES_LEN)
+                names->length = NEAR_NAMES_LEN;
+        fold(wanted, names->length, names->folded);
 }
 
 static bool is_there(const NearNames *names, const char *name, size_t n) {

@@ -13,7 +13,8 @@
 typedef struct NearNames {
         const char *wanted; /* not owned, neither are the others */
         size_t length;
-        uint64_t work; /* spent so far */
+        char folded[NEAR_NAMES_LEN]; /* the same in small letters */
+        uint64_t work;               /* spent so far */
         size_t n;
         struct {
                 unsigned distance;

@@ -72,6 +72,28 @@ static void test_mangled(void **state) {
         assert_name(&names, 0, "_RNvNtC5crate3log5flush");
 }
 
+/* Whoever wrote it with other capitals meant it; but what is written as it is, is nearer. */
+static void test_case(void **state) {
+        static const char *const offered[] = { "RunMainLoop", "mainLoops",         "MAINLOOP",
+                                               "MainLoop",    "_ZN2ev8MainLoopEv", NULL };
+        static const char *const both[] = { "FSYNC", "do_FSYNC", "do_fsync", "fsync", NULL };
+        NearNames names;
+
+        offer_all(&names, "mainloop", offered);
+        assert_int_equal(names.n, 4);
+        assert_name(&names, 0, "MAINLOOP");
+        assert_name(&names, 1, "MainLoop");
+        assert_name(&names, 2, "_ZN2ev8MainLoopEv");
+        assert_name(&names, 3, "mainLoops");
+        offer_all(&names, "MainLop", offered);
+        assert_name(&names, 0, "MAINLOOP");
+        offer_all(&names, "fsync", both);
+        assert_name(&names, 0, "fsync");
+        assert_name(&names, 1, "FSYNC");
+        assert_name(&names, 2, "do_fsync");
+        assert_name(&names, 3, "do_FSYNC");
+}
+
 static void test_full(void **state) {
         static const char *const offered[] = { "read5", "read4", "read3", "read2", "reed", NULL };
         NearNames names;
@@ -102,9 +124,8 @@ static void test_odd_names(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_order),
-                cmocka_unit_test(test_mangled),
-                cmocka_unit_test(test_full),
+                cmocka_unit_test(test_order),     cmocka_unit_test(test_mangled),
+                cmocka_unit_test(test_case),      cmocka_unit_test(test_full),
                 cmocka_unit_test(test_odd_names),
         };
 
