@@ -6,12 +6,20 @@
  * distance), and those that it begins with. Mangled names are compared as they are read, without
  * arguments. Capital letters are the same as small ones, but not as near.
  *
+ * A method has a longer path than people write: it has that of its trait, parameters of types, and
+ * "<>" around the type with one of Rust's two schemes of mangling, but not with the other:
+ * "Fast::handle" is "<shop::Fast as shop::Handler>::handle". So a name is also near if its last
+ * part is the wanted one's, and its path has the type's name in it.
+ *
  * The names come from files that nobody vouches for, millions of them perhaps, so the work is
  * limited: when it is used up, later names are not looked at. Names that cannot be shown are left
  * out.
  */
 
 #include "base/near-name.h"
+
+#include <ctype.h>
+#include <limits.h>
 
 #include "base/mangled-name.h"
 #include "base/sentence.h"
@@ -23,6 +31,7 @@
 #define ARGUMENTS_LEN    72
 #define EDITABLE_LEN     64
 #define DISTANCE_CASE    2
+#define DISTANCE_METHOD  3
 #define DISTANCE_INSIDE  10
 #define DISTANCE_EDITED  2000
 #define DISTANCE_SHORTER 3000
@@ -83,17 +92,104 @@ static void fold(const char *s, size_t n, char *ret) {
                 ret[i] = s[i] >= 'A' && s[i] <= 'Z' ? (char) (s[i] - 'A' + 'a') : s[i];
 }
 
+static bool is_word(char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '_';
+}
+
+/* The last part of a path, without types: "show" of "t::show::<i32>" and of "t::show<int>". */
+static const char *find_method(const char *path, size_t *n) {
+        const char *part = last_part(path, n), *types;
+
+        if (part > path + 2 && *n > 0 && part[0] == '<' && part[*n - 1] == '>') {
+                *n = (size_t) (part - path) - 2;
+                part = last_part(path, n);
+        }
+        types = memchr(part, '<', *n);
+        if (types && types > part && strncmp(part, "operator", strlen("operator")) != 0)
+                *n = (size_t) (types - part);
+        return part;
+}
+
+/* The next word of a path at *p; *depth: in how many <> it is. NULL: there is none. */
+static const char *next_word(const char **p, const char *end, int *depth, size_t *ret_length) {
+        for (;;) {
+                const char *begin;
+
+                for (; *p < end && !is_word(**p); (*p)++)
+                        *depth += (**p == '<') - (**p == '>');
+                begin = *p;
+                while (*p < end && is_word(**p))
+                        (*p)++;
+                *ret_length = (size_t) (*p - begin);
+                if (*ret_length == 0)
+                        return NULL;
+                if (*ret_length != 2 || memcmp(begin, "as", 2) != 0)
+                        return begin;
+        }
+}
+
+static bool has_word(const char *path, size_t n, const char *word, size_t length) {
+        const char *end = path + n, *found = path;
+
+        for (; (found = memmem(found, (size_t) (end - found), word, length)); found++)
+                if ((found == path || !is_word(found[-1])) &&
+                    (found + length == end || !is_word(found[length])))
+                        return true;
+        return false;
+}
+
+/* How many words of the wanted path are not in another; UINT32_MAX: the type is not. */
+static unsigned count_missing_words(const NearNames *names, const char *path, size_t n) {
+        const char *p = names->folded, *end = p + names->path_length, *word;
+        int depth = 0, type_depth = INT_MAX;
+        bool has_type = true;
+        unsigned missing = 0;
+        size_t length;
+
+        while ((word = next_word(&p, end, &depth, &length))) {
+                bool found = has_word(path, n, word, length);
+
+                missing += !found;
+                if (depth <= type_depth) {
+                        type_depth = depth;
+                        has_type = found;
+                }
+        }
+        return has_type ? missing : UINT32_MAX;
+}
+
+/* Is it the same method of that type? Else UINT32_MAX. */
+static unsigned method_distance(const NearNames *names, const char *folded, size_t n) {
+        size_t m = n, wanted_m = names->length;
+        const char *method = find_method(folded, &m);
+        const char *wanted = find_method(names->folded, &wanted_m);
+        unsigned missing;
+
+        if (m != wanted_m || m == 0 || memcmp(method, wanted, m) != 0)
+                return UINT32_MAX;
+        missing = count_missing_words(names, folded, (size_t) (method - folded));
+        if (missing == UINT32_MAX)
+                return missing;
+        missing += DISTANCE_METHOD;
+        return missing < DISTANCE_INSIDE ? missing : DISTANCE_INSIDE - 1;
+}
+
 /* How far a name, as people read it, is from the wanted one; UINT32_MAX: not near. */
 static unsigned name_distance(NearNames *names, const char *name, size_t n) {
         size_t limit = names->length / 3 + 1, m = n, difference;
         char folded[NEAR_NAMES_LEN];
         const char *part;
+        unsigned distance;
 
         if (is_called(names->wanted, names->length, name, n))
                 return 0;
         fold(name, n, folded);
         if (is_called(names->folded, names->length, folded, n))
                 return DISTANCE_CASE;
+        distance = method_distance(names, folded, n);
+        if (distance != UINT32_MAX)
+                return distance;
         if (names->length >= 3 && memmem(folded, n, names->folded, names->length))
                 return DISTANCE_INSIDE + 2 * (unsigned) (n - names->length) +
                        !memmem(name, n, names->wanted, names->length);
@@ -112,11 +208,28 @@ static unsigned name_distance(NearNames *names, const char *name, size_t n) {
         return UINT32_MAX;
 }
 
+/* Without the "::h0123456789abcdef" that tools show which do not know Rust. */
+static size_t without_hash(const char *name, size_t n) {
+        static const size_t length = strlen("::h") + 16;
+
+        if (n <= length || memcmp(name + n - length, "::h", 3) != 0)
+                return n;
+        for (size_t i = n - 16; i < n; i++)
+                if (!isxdigit((unsigned char) name[i]))
+                        return n;
+        return n - length;
+}
+
 void near_names_init(NearNames *names, const char *wanted, size_t length) {
+        size_t method_length;
+
         *names = (NearNames){ .wanted = wanted, .length = length };
         if (length > NEAR_NAMES_LEN)
                 names->length = NEAR_NAMES_LEN;
         fold(wanted, names->length, names->folded);
+        names->length = without_hash(names->folded, names->length);
+        method_length = names->length;
+        names->path_length = (size_t) (find_method(names->folded, &method_length) - names->folded);
 }
 
 static bool is_there(const NearNames *names, const char *name, size_t n) {
@@ -177,26 +290,42 @@ void near_names_offer(NearNames *names, const char *name) {
                 insert(names, name, n, distance);
 }
 
+/* As it is in the source, with arguments if it must be: NULL if that is not accepted. */
+static char *describe_source(const char *mangled, NameCheck is_accepted, void *userdata) {
+        char text[NEAR_NAMES_LEN];
+
+        for (int arguments = 0; is_accepted && arguments < 2; arguments++)
+                if (mangled_name_decode(mangled, arguments, text, sizeof(text)) &&
+                    text_is_printable(text) && is_accepted(text, userdata))
+                        return sentence_make("'%s'", text);
+        return NULL;
+}
+
 /* "_ZN4node12MakeCallbackEPN2v87IsolateE (node::MakeCallback(v8::Isolate*))" */
-static char *describe(const char *name, size_t n) {
+static char *describe(const char *name, size_t n, NameCheck is_accepted, void *userdata) {
         _cleanup_free_ char *plain = strndup(name, n);
-        char readable[ARGUMENTS_LEN];
+        char readable[ARGUMENTS_LEN], *text;
         bool cut;
 
-        if (!plain || !mangled_name_decode(plain, true, readable, sizeof(readable)) ||
+        if (!plain)
+                return NULL;
+        text = describe_source(plain, is_accepted, userdata);
+        if (text)
+                return text;
+        if (!mangled_name_decode(plain, true, readable, sizeof(readable)) ||
             !text_is_printable(readable))
                 return TAKE_PTR(plain);
         cut = strlen(readable) == sizeof(readable) - 1;
         return sentence_make("%s (%s%s)", plain, readable, cut ? "..." : "");
 }
 
-char *near_names_list(const NearNames *names) {
+char *near_names_list(const NearNames *names, NameCheck is_accepted, void *userdata) {
         char *list = strdup("");
 
         for (size_t i = 0; list && i < names->n; i++) {
                 _cleanup_free_ char *before = list, *item = NULL;
 
-                item = describe(names->best[i].name, names->best[i].length);
+                item = describe(names->best[i].name, names->best[i].length, is_accepted, userdata);
                 list = item ? sentence_make("%s%s%s", before, i == 0 ? "" : ", ", item) : NULL;
         }
         return list;

@@ -62,7 +62,7 @@ static int complain_unknown(const char *name, char **ret_why) {
 
         near_names_init(&near, name, strlen(name));
         offer_names(names, &near);
-        list = near_names_list(&near);
+        list = near_names_list(&near, NULL, NULL);
         for (size_t i = 0; i < NUMBERS_MAX; i++)
                 free(names[i]);
         if (!list)

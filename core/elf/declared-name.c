@@ -30,6 +30,20 @@ static bool is_word(char c) {
         return isalnum((unsigned char) c) || c == '_';
 }
 
+/* Back over "<int>" and "::<int>", if the text before end ends with that. */
+static const char *skip_types(const char *begin, const char *end) {
+        const char *p = end;
+        int depth = 0;
+
+        if (end == begin || end[-1] != '>')
+                return end;
+        do {
+                p--;
+                depth += (*p == '>') - (*p == '<');
+        } while (p > begin && depth > 0);
+        return p > begin + 2 && p[-1] == ':' && p[-2] == ':' ? p - 2 : p;
+}
+
 /* The word before the arguments: it is in the mangled name as it is, but for what has no name. */
 static void find_word(Search *search) {
         const char *end = memchr(search->name, '(', search->length), *begin;
@@ -37,7 +51,7 @@ static void find_word(Search *search) {
         if (memmem(search->name, search->length, "operator", strlen("operator")) ||
             memchr(search->name, '{', search->length))
                 return;
-        end = end ?: search->name + search->length;
+        end = skip_types(search->name, end ?: search->name + search->length);
         begin = end;
         while (begin > search->name && is_word(begin[-1]))
                 begin--;
@@ -137,6 +151,25 @@ static int several(const Search *search, const char *path, char **ret_error) {
                               "'tlobctl functions' lists all, with their offsets",
                               path, (int) search->length, search->name, list ? ", such as " : "",
                               list ?: "");
+}
+
+static int count(const SymbolFunction *function, void *userdata) {
+        char declaration[DECLARATION_MAX];
+        Search *search = userdata;
+
+        if (!function->is_old && has_name(search, function->name, declaration))
+                (void) symbol_match_add_place(&search->match, function->address);
+        return search->match.n_places > 1;
+}
+
+int declared_name_count(const SymbolTable *table, const char *name) {
+        Search search = { .name = name, .length = strlen(name) };
+
+        find_word(&search);
+        if (search.length > ASKED_MAX || search.word[0] == '\0')
+                return 2;
+        (void) symbol_table_visit(table, count, &search);
+        return (int) search.match.n_places;
 }
 
 int declared_name_find(const SymbolTable *table, const char *path, const char *name, size_t length,

@@ -15,4 +15,10 @@
 int declared_name_find(const SymbolTable *table, const char *path, const char *name, size_t length,
                        SymbolMatch *ret, char **ret_error);
 
+/*
+ * How many functions have that name: 0, 1, or 2 for more, and for a name that nobody could write or
+ * that would take long to look for.
+ */
+int declared_name_count(const SymbolTable *table, const char *name);
+
 #endif

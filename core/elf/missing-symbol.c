@@ -9,6 +9,7 @@
 #include "elf/missing-symbol.h"
 
 #include "base/sentence.h"
+#include "elf/declared-name.h"
 
 static int not_a_function(const MissingSymbol *missing, char **ret_error) {
         int length = (int) missing->length;
@@ -76,6 +77,15 @@ static int not_in_full(const MissingSymbol *missing, size_t n, const char *near,
                 missing->name, missing->path, n, n == 1 ? "" : "s", near);
 }
 
+/* What .symtab does not have may be exported. */
+static bool is_accepted(const char *text, void *userdata) {
+        const MissingSymbol *missing = userdata;
+        int r;
+
+        r = declared_name_count(missing->local, text);
+        return r == 1 || (r == 0 && declared_name_count(missing->dynamic, text) == 1);
+}
+
 int missing_symbol_error(const MissingSymbol *missing, char **ret_error) {
         size_t n_local, n_dynamic, n;
         _cleanup_free_ char *near = NULL;
@@ -96,7 +106,7 @@ int missing_symbol_error(const MissingSymbol *missing, char **ret_error) {
         n = n_local > n_dynamic ? n_local : n_dynamic;
         if (missing->local->is_partial)
                 n = n_local + n_dynamic;
-        near = near_names_list(&names);
+        near = near_names_list(&names, is_accepted, (void *) missing);
         if (!near)
                 return -ENOMEM;
 

@@ -215,7 +215,7 @@ static int missing_error(const ElfFile *elf, const char *wanted, char **ret_erro
         near_names_init(&near, name, strlen(name));
         for (size_t i = 0; i < names.n; i++)
                 near_names_offer(&near, names.items[i]);
-        list = near_names_list(&near);
+        list = near_names_list(&near, NULL, NULL);
         if (!list)
                 return -ENOMEM;
         if (*list == '\0')

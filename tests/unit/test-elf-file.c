@@ -488,6 +488,15 @@ static void test_declared_names(void **state) {
         assert_non_null(strstr(sentence, "'std::ostream::operator<<("));
         free(sentence);
         sentence = NULL;
+        /* Near names are as they are taken: without arguments, with them, or as in the file. */
+        assert_int_equal(elf_file_resolve(elf, "ostream::Flush", &site, &sentence), -ESRCH);
+        assert_non_null(strstr(sentence, "near names: 'std::ostream::flush'"));
+        free(sentence);
+        sentence = NULL;
+        assert_int_equal(elf_file_resolve(elf, "Istream::get", &site, &sentence), -ESRCH);
+        assert_non_null(strstr(sentence, "'std::istream::get("));
+        free(sentence);
+        sentence = NULL;
         /* Several that are declared alike: what is offered is taken. */
         assert_int_equal(elf_file_resolve(elf, "std::exception::~exception()", &site, &sentence),
                          -ENOTUNIQ);

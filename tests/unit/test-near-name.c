@@ -58,7 +58,7 @@ static void test_mangled(void **state) {
         assert_name(&names, 1, "_ZN4node12MakeCallbackEv.cold");
         assert_name(&names, 2, "MakeCallbacks");
         assert_int_equal(names.n, 3);
-        list = near_names_list(&names);
+        list = near_names_list(&names, NULL, NULL);
         assert_non_null(strstr(list, " (node::MakeCallback(v8::Isolate*, "));
         assert_non_null(strstr(list, "...), _ZN4node12"));
 
@@ -70,6 +70,60 @@ static void test_mangled(void **state) {
         assert_name(&names, 0, write);
         offer_all(&names, "flush", offered);
         assert_name(&names, 0, "_RNvNtC5crate3log5flush");
+}
+
+static bool is_short(const char *text, void *userdata) {
+        return strlen(text) < *(const size_t *) userdata;
+}
+
+/*
+ * Rust's methods have the path of their type and trait, in "<>" in one scheme but not in the other.
+ */
+static void test_methods(void **state) {
+        static const char trait[] = "_RNvXCs1_4shopNtB2_4FastNtB2_7Handler6handle",
+                          slow[] = "_RNvXCs1_4shopINtB2_4SlowmENtB2_7Handler6handle",
+                          v0[] = "_RNvMCs1_4shopNtB2_4Fast5serve",
+                          legacy[] = "_ZN4shop4Fast5serve17h0123456789abcdefE",
+                          generic[] = "_RINvCs1_4shop4showmE";
+        static const char *const offered[] = { trait, slow, v0, generic, NULL };
+        static const char *const old[] = { legacy, NULL };
+        static const struct {
+                const char *wanted;
+                size_t n;
+                const char *nearest;
+        } cases[] = {
+                { "Fast::handle", 1, trait },
+                { "fast::handle", 1, trait },
+                { "shop::Fast::handle", 1, trait },
+                { "<Slow as Handler>::handle", 2, slow },
+                { "Slow<u32>::handle", 1, slow },
+                { "Handler::handle", 2, trait },
+                { "shop::Fast::serve", 1, v0 },
+                { "shop::show", 1, generic },
+                { "shop::show::h0123456789abcdef", 1, generic },
+                { "Other::handle", 0, NULL },
+                { "<>::handle", 2, trait },
+                { "::<", 1, generic },
+        };
+        _cleanup_free_ char *list = NULL, *longer = NULL;
+        size_t length = 100, shortest = 1;
+        NearNames names;
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                offer_all(&names, cases[i].wanted, offered);
+                if (names.n != cases[i].n)
+                        fail_msg("%s: %zu names", cases[i].wanted, names.n);
+                if (names.n > 0)
+                        assert_name(&names, 0, cases[i].nearest);
+        }
+
+        offer_all(&names, "<shop::Fast>::serve", old);
+        assert_name(&names, 0, legacy);
+        /* As it is accepted. */
+        list = near_names_list(&names, is_short, &length);
+        assert_string_equal(list, "'shop::Fast::serve'");
+        longer = near_names_list(&names, is_short, &shortest);
+        assert_non_null(strstr(longer, "17h0123456789abcdefE (shop::Fast::serve)"));
 }
 
 /* Whoever wrote it with other capitals meant it; but what is written as it is, is nearer. */
@@ -124,9 +178,9 @@ static void test_odd_names(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_order),     cmocka_unit_test(test_mangled),
-                cmocka_unit_test(test_case),      cmocka_unit_test(test_full),
-                cmocka_unit_test(test_odd_names),
+                cmocka_unit_test(test_order), cmocka_unit_test(test_mangled),
+                cmocka_unit_test(test_case),  cmocka_unit_test(test_methods),
+                cmocka_unit_test(test_full),  cmocka_unit_test(test_odd_names),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
