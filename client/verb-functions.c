@@ -4,6 +4,9 @@
  * "tlobctl functions": what can be written after Function=, and USDT probes. Only files are read,
  * and only with the caller's own rights; tlobd is not asked. A name that several functions have is
  * of no use there, so the offset stands in its place.
+ *
+ * How a function can be left is only known when it has been decoded, which takes up to some
+ * milliseconds: so it is looked at if the list is short, as one is from which somebody chooses.
  */
 
 #include <err.h>
@@ -14,6 +17,7 @@
 #include "base/sentence.h"
 #include "binding/binding.h"
 #include "bus-json.h"
+#include "elf/function-exits.h"
 #include "elf/functions.h"
 #include "elf/libraries.h"
 #include "elf/library.h"
@@ -29,10 +33,12 @@ static const Field fields[] = {
         { "Size", "SIZE", FIELD_COUNT },
         { "Probe", "PROBE", FIELD_TEXT },
         { "Declaration", "DECLARATION", FIELD_OPTIONAL },
+        { "Remark", "REMARK", FIELD_OPTIONAL },
         {},
 };
 
 #define DECLARATION_MAX 512
+#define REMARKS_MAX     200 /* functions that are looked at closely */
 
 typedef struct Pattern {
         const char *text; /* NULL: all */
@@ -210,15 +216,70 @@ static int make_row(const Search *search, const ElfFile *elf, const Declared *de
         return r;
 }
 
-static int add_row(const Search *search, const ElfFile *elf, const Declared *declared) {
+static bool is_wanted(const Search *search, const Declared *declared) {
+        return pattern_matches(&search->pattern, declared->function->name) ||
+               pattern_matches(&search->pattern, declared->text);
+}
+
+/* Why Function= refuses it, or measures less than one might think. "": neither. */
+static int make_remark(const ElfFile *elf, const ElfFunction *function, char **ret) {
+        _cleanup_(function_exits_done) FunctionExits exits = {};
+        uint64_t entry = function->offset;
+        const char *why = NULL;
+        int r;
+
+        if (function->is_usdt || elf_file_is_go(elf)) {
+                *ret = strdup(function->is_usdt ? "" : "refused: it is Go code");
+                return *ret ? 0 : -ENOMEM;
+        }
+        (void) function_find_entry(elf, function->offset, &entry);
+        r = function_find_exits(elf, entry, &exits, &why);
+        if (r < 0 && r != -EOPNOTSUPP)
+                return r;
+        if (r < 0)
+                *ret = sentence_make("refused: it %s", why);
+        else
+                *ret = strdup(exits.n_returns == 0 ? "left by tail calls only" : "");
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int add_row(const Search *search, const ElfFile *elf, const Declared *declared,
+                   bool with_remark) {
+        _cleanup_free_ char *remark = NULL;
         json_object *row;
         int r;
 
-        if (!pattern_matches(&search->pattern, declared->function->name) &&
-            !pattern_matches(&search->pattern, declared->text))
-                return 0;
         r = make_row(search, elf, declared, &row);
-        return r < 0 ? r : json_append(search->rows, row);
+        if (r >= 0)
+                r = json_append(search->rows, row);
+        if (r >= 0 && with_remark)
+                r = make_remark(elf, declared->function, &remark);
+        if (r < 0)
+                return r;
+        return remark ? json_add_string(row, "Remark", remark) : json_add(row, "Remark", NULL);
+}
+
+/* All of the list have one, or none. */
+static int take_remarks_back(Search *search) {
+        int r = 0;
+
+        if (json_object_array_length(search->rows) <= REMARKS_MAX)
+                return 0;
+        for (size_t i = 0; r >= 0 && i < json_object_array_length(search->rows); i++)
+                r = json_add(json_object_array_get_idx(search->rows, i), "Remark", NULL);
+        return r;
+}
+
+static int add_rows(const Search *search, const ElfFile *elf, const Declared *declared, size_t n) {
+        size_t n_rows = json_object_array_length(search->rows);
+        int r = 0;
+
+        for (size_t i = 0; i < n; i++)
+                n_rows += is_wanted(search, &declared[i]);
+        for (size_t i = 0; i < n && r >= 0; i++)
+                if (is_wanted(search, &declared[i]))
+                        r = add_row(search, elf, &declared[i], n_rows <= REMARKS_MAX);
+        return r;
 }
 
 static int complain_none(const Search *search, const char *path) {
@@ -255,8 +316,7 @@ static int look_through(Search *search, ElfFile *elf) {
         declared = declare_all(&functions);
         if (!declared)
                 return -ENOMEM;
-        for (size_t i = 0; i < functions.n && r >= 0; i++)
-                r = add_row(search, elf, &declared[i]);
+        r = add_rows(search, elf, declared, functions.n);
         free_declared(declared, functions.n);
         search->n_files++;
         search->n_functions += functions.n;
@@ -301,6 +361,8 @@ static int search_file(const Client *client, Search *search, const char *path) {
                 r = look_through(search, elf);
         if (r >= 0 && client->options.libraries)
                 r = look_through_libraries(search, path);
+        if (r >= 0)
+                r = take_remarks_back(search);
         return r >= 0 && json_object_array_length(search->rows) == 0 ? complain_none(search, path)
                                                                      : r;
 }
