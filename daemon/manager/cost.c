@@ -12,20 +12,36 @@
 
 #define FRESH_USEC UINT64_C(2000000)
 
-static bool is_fresh(const Binding *binding, uint64_t now) {
-        return binding->users.usec > 0 && now - binding->users.usec < FRESH_USEC;
+static bool is_fresh(const BindingUsers *users, uint64_t now) {
+        return users->usec > 0 && now - users->usec < FRESH_USEC;
+}
+
+/* One that is only verified is gone when the next one is, which may be on the same file. */
+static void note_counted(Manager *m, const Binding *binding) {
+        CountedFile *counted = &m->counted;
+
+        counted->device = binding->resolved.device;
+        counted->inode = binding->resolved.inode;
+        counted->users = binding->users;
+        if (free_and_strdup(&counted->cgroup, binding->cgroup.path) < 0)
+                counted->users.usec = 0;
 }
 
 /* Itself, or another one on that file for the same unit; NULL: none has been counted just now. */
 static const BindingUsers *find_counted(const Manager *m, const Binding *binding, uint64_t now) {
         const BindingTable *bindings = &m->config->bindings;
 
-        if (is_fresh(binding, now))
+        if (is_fresh(&binding->users, now))
                 return &binding->users;
+        if (is_fresh(&m->counted.users, now) && m->counted.inode == binding->resolved.inode &&
+            m->counted.device == binding->resolved.device &&
+            streq_empty(m->counted.cgroup, binding->cgroup.path))
+                return &m->counted.users;
         for (size_t i = 0; i < bindings->n; i++) {
                 const Binding *other = bindings->items[i];
 
-                if (is_fresh(other, now) && other->resolved.inode == binding->resolved.inode &&
+                if (is_fresh(&other->users, now) &&
+                    other->resolved.inode == binding->resolved.inode &&
                     other->resolved.device == binding->resolved.device &&
                     streq_empty(other->cgroup.path, binding->cgroup.path))
                         return &other->users;
@@ -52,6 +68,7 @@ static int count_users(Manager *m, Binding *binding, unsigned *ret_question) {
         if (r < 0)
                 return 0;
         binding->users.usec = now;
+        note_counted(m, binding);
         return 1;
 }
 

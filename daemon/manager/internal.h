@@ -46,6 +46,14 @@ typedef struct WrittenFile {
         uint64_t usec;
 } WrittenFile;
 
+/* How many processes have mapped a file, as was counted for some binding. */
+typedef struct CountedFile {
+        dev_t device;
+        ino_t inode;
+        char *cgroup; /* of the binding's unit; NULL: it has none */
+        BindingUsers users;
+} CountedFile;
+
 struct inotify_event;
 
 /*
@@ -96,6 +104,7 @@ struct Manager {
 
         sd_event_source *watch_source; /* inotify, on files that have probes; see manager/watch.c */
         sd_event_source *watch_timer;  /* pending while one is due to be looked at */
+        CountedFile counted;           /* the last one */
         WrittenFile written[16];       /* the last ones, in a ring */
         unsigned n_written;            /* so far */
 

@@ -137,6 +137,7 @@ Manager *manager_free(Manager *m) {
         sd_event_source_disable_unref(m->suppression);
         violation_log_done(&m->violations);
         free(m->told);
+        free(m->counted.cgroup);
         config_free(m->config);
         safe_close(m->cgroup_root);
         safe_close(m->keep_fd);

@@ -5,8 +5,11 @@
  * set.
  */
 
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "fake-backend.h"
 #include "fixture.h"
 #include "test.h"
@@ -50,12 +53,12 @@ static void test_cost(void **state) {
         assert_string_equal(error.name, SD_BUS_ERROR_INVALID_ARGS);
 }
 
-/* Does Verify() have that key for a binding from fsync() to there? */
-static bool verify_tells(Fixture *f, const char *wanted, const char *stop) {
+/* What Verify() has under that key for a binding from fsync() to there; NULL: nothing. */
+static char *verify(Fixture *f, const char *wanted, const char *stop) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        bool found = false;
-        const char *key;
+        const char *key, *value;
+        char *found = NULL;
 
         assert_ok(fixture_call(f, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE, "Verify", &error,
                                &reply, "a{sv}", 4, "Executable", "s", "libc.so.6", "Start", "s",
@@ -63,11 +66,48 @@ static bool verify_tells(Fixture *f, const char *wanted, const char *stop) {
         assert_true(sd_bus_message_enter_container(reply, 'a', "{sv}") > 0);
         while (sd_bus_message_enter_container(reply, 'e', "sv") > 0) {
                 assert_true(sd_bus_message_read(reply, "s", &key) > 0);
-                found = found || streq(key, wanted);
-                assert_true(sd_bus_message_skip(reply, "v") > 0);
+                if (streq(key, wanted)) {
+                        assert_true(sd_bus_message_read(reply, "v", "s", &value) > 0);
+                        found = strdup(value);
+                } else
+                        assert_true(sd_bus_message_skip(reply, "v") > 0);
                 assert_true(sd_bus_message_exit_container(reply) > 0);
         }
         return found;
+}
+
+static bool verify_tells(Fixture *f, const char *wanted, const char *stop) {
+        _cleanup_free_ char *found = verify(f, wanted, stop);
+
+        return found;
+}
+
+/* What verifies many bindings of a file has its users counted once. */
+static void test_counted_once(void **state) {
+        uint64_t took_usec = UINT64_MAX;
+        Fixture *f = *state;
+
+        if (geteuid() != 0)
+                skip();
+        while (took_usec > 1500000) {
+                _cleanup_free_ char *before = NULL, *after = NULL;
+                uint64_t begin = now_usec();
+                pid_t one_more;
+
+                before = verify(f, "cost", "return");
+                one_more = fork();
+                assert_true(one_more >= 0);
+                if (one_more == 0) {
+                        (void) pause();
+                        _exit(0);
+                }
+                after = verify(f, "cost", "fdatasync");
+                (void) kill(one_more, SIGKILL);
+                assert_int_equal(waitpid(one_more, NULL, 0), one_more);
+                took_usec = now_usec() - begin;
+                if (took_usec <= 1500000)
+                        assert_memory_equal(after, before, strcspn(before, ":"));
+        }
 }
 
 static void test_cost_foretold(void **state) {
@@ -98,6 +138,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(test_cost),
                 TEST(test_cost_foretold),
+                TEST(test_counted_once),
                 TEST(test_unwinding_cost),
         };
 
