@@ -10,10 +10,14 @@
 
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "binding/call.h"
 #include "binding/cost.h"
 #include "binding/executable.h"
 #include "binding/sites.h"
+
+/* Somebody waits, on a machine that may be busy. */
+#define COUNTING_NS UINT64_C(2000000000)
 
 int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) {
         _cleanup_(binding_sites_done) BindingSites sites = {};
@@ -41,7 +45,7 @@ int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) 
                 return r;
         /* A copy of a USDT probe has a note of its own. */
         if (binding->wants_copies && sites.start.n_places == 0)
-                r = inlined_copies_count(elf, sites.start.offset, &copies);
+                r = inlined_copies_count(elf, sites.start.offset, now_ns() + COUNTING_NS, &copies);
         if (r < 0)
                 return r;
         r = free_and_strdup(&build_id, elf_file_build_id(elf));

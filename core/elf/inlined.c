@@ -23,8 +23,7 @@
 #include "elf/internal.h"
 
 #define DEPTH_MAX  128
-#define CPU_NS_MAX UINT64_C(2000000000) /* of all */
-#define STEPS      4096                 /* without a look at the clock */
+#define STEPS      4096 /* without a look at the clock */
 #define KNOWN_SIZE 4096
 
 typedef struct Search {
@@ -46,12 +45,8 @@ typedef struct Search {
 /* Returns 1 to go on, 0 to stop, and 2 to leave out what is below it. */
 typedef int (*Visitor)(Search *search, Dwarf_Die *die);
 
-static uint64_t cpu_ns(void) {
-        return clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
-}
-
 static bool is_late(Search *search) {
-        return ++search->n_steps % STEPS == 0 && cpu_ns() > search->deadline_ns;
+        return search->n_steps++ % STEPS == 0 && now_ns() > search->deadline_ns;
 }
 
 /* Goes through all below an entry. Returns 1, or 0 when the visitor or the clock says so. */
@@ -220,7 +215,8 @@ static int count(Search *search, Elf *elf) {
         if (!dwarf)
                 return -EBADMSG;
         search->copies.is_complete = true;
-        (void) walk_units(search, dwarf, find_function);
+        if (walk_units(search, dwarf, find_function) == 0 && !search->found)
+                search->copies = (InlinedCopies){ .is_known = true };
         if (search->found) {
                 search->copies.is_known = true;
                 if (walk_units(search, dwarf, count_copy) == 0)
@@ -230,7 +226,7 @@ static int count(Search *search, Elf *elf) {
         return 0;
 }
 
-int inlined_copies_count(ElfFile *elf, uint64_t offset, InlinedCopies *ret) {
+int inlined_copies_count(ElfFile *elf, uint64_t offset, uint64_t deadline_ns, InlinedCopies *ret) {
         _cleanup_free_ Search *search = calloc(1, sizeof(*search));
         const ElfFile *debug;
         uint64_t entry;
@@ -244,7 +240,7 @@ int inlined_copies_count(ElfFile *elf, uint64_t offset, InlinedCopies *ret) {
             !elf_file_find_code(elf, entry, true, &phdr))
                 return 0;
         search->address = segment_address(&phdr, entry);
-        search->deadline_ns = cpu_ns() + CPU_NS_MAX;
+        search->deadline_ns = deadline_ns;
         r = count(search, elf->elf);
         debug = r == -ENODATA ? elf_file_open_debug(elf) : NULL;
         if (debug)

@@ -17,8 +17,8 @@ typedef struct InlinedCopies {
 
 /*
  * Counts those of the function that the offset lies in, by the DWARF of the file or of its debug
- * file. Takes seconds at most. Returns 0, also if nothing is known, or -ENOMEM.
+ * file, until that time of CLOCK_MONOTONIC. Returns 0, also if nothing is known, or -ENOMEM.
  */
-int inlined_copies_count(ElfFile *elf, uint64_t offset, InlinedCopies *ret);
+int inlined_copies_count(ElfFile *elf, uint64_t offset, uint64_t deadline_ns, InlinedCopies *ret);
 
 #endif
