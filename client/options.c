@@ -18,6 +18,10 @@
 #include <stddef.h>
 
 #include "base/cleanup.h"
+#include "base/duration.h"
+
+#define TIME_MIN_NS (2 * NSEC_PER_SEC)
+#define TIME_MAX_NS NSEC_PER_HOUR
 
 /* What an option does to the member of Options at offset. */
 typedef enum OptionKind {
@@ -28,6 +32,7 @@ typedef enum OptionKind {
         KIND_JSON,
         KIND_JSON_AUTO,
         KIND_LINES,
+        KIND_TIME,
 } OptionKind;
 
 typedef struct Option {
@@ -69,6 +74,7 @@ static const Option table[] = {
         { 'b', "binding", "NAME", GROUP_BINDING, TEXT(binding), "Only of this binding" },
         { 0, "libraries", NULL, GROUP_LIBRARIES, SET(libraries),
           "functions: also of its libraries" },
+        { 0, "for", "TIME", GROUP_TIME, OTHER(KIND_TIME), "suggest: how long (default: 60s)" },
         { 0, "runtime", NULL, GROUP_PERSIST, CLEAR(persist),
           "Until the next reboot (default, except for edit)" },
         { 0, "persist", NULL, GROUP_PERSIST, SET(persist),
@@ -175,6 +181,13 @@ static int parse_lines(const char *value, uint32_t *ret) {
         return 0;
 }
 
+static int parse_time(const char *value, uint64_t *ret) {
+        if (duration_parse(value, ret) >= 0 && *ret >= TIME_MIN_NS && *ret <= TIME_MAX_NS)
+                return 0;
+        warnx("--for=%s is not possible; write 2s to 1h, as in 30s or 5min", value);
+        return -EINVAL;
+}
+
 static int set_key(Options *options, const char *key, const char *value) {
         for (size_t i = 0; i < OPTION_KEYS_N; i++)
                 if (streq(options->keys[i].key, key))
@@ -204,6 +217,8 @@ static int apply(Options *options, const Option *option, const char *value) {
                 return 0;
         case KIND_LINES:
                 return parse_lines(value, &options->lines);
+        case KIND_TIME:
+                return parse_time(value, &options->time_ns);
         }
         return 0;
 }

@@ -17,6 +17,7 @@ typedef enum OptionGroup {
         GROUP_UNIT,
         GROUP_BINDING,
         GROUP_LIBRARIES,
+        GROUP_TIME,
         GROUP_PERSIST,
         GROUP_KEYS,
         N_OPTION_GROUPS,
@@ -53,6 +54,7 @@ typedef struct Options {
         bool persist;
         bool libraries;
         uint32_t lines;      /* 0: no limit */
+        uint64_t time_ns;    /* of --for=; 0: not given */
         const char *unit;    /* NULL: not given */
         const char *binding; /* NULL: not given */
         KeyValue keys[OPTION_KEYS_N];

@@ -55,6 +55,8 @@ static const Verb verbs[] = {
           verb_verify, "Check bindings without adding them" },
         { "functions", "UNIT | FILE [PATTERN]", 1, 2, TAKES(GROUP_LIBRARIES), false, verb_functions,
           "List the functions of a program" },
+        { "suggest", "UNIT | BINDING", 1, 1, TAKES(GROUP_TIME), true, verb_suggest,
+          "Find what to measure, or a budget for it" },
         { "reload", "", 0, 0, 0, true, verb_reload, "Read the configuration again" },
         { "reset-statistics", "[NAME...]", 0, INT_MAX, 0, true, verb_reset_statistics,
           "Set counters to zero" },

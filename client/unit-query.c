@@ -11,6 +11,7 @@
 
 #include "unit-query.h"
 
+#include <ctype.h>
 #include <err.h>
 #include <stdlib.h>
 
@@ -200,19 +201,29 @@ static int ask_program(sd_bus *bus, const char *unit, char **ret, sd_bus_error *
         return r < 0 ? r : read_program(reply, ret);
 }
 
-/* What its main process runs, as far as that can be seen: NULL if not. */
-static char *find_running(sd_bus *bus, const char *unit) {
+/* 0: it has none, or does not run. */
+static uint32_t find_main_pid(sd_bus *bus, const char *unit) {
         _cleanup_free_ char *path = NULL;
-        char link[64];
         uint32_t pid;
 
         if (sd_bus_path_encode(SYSTEMD_PATH "/unit", unit, &path) < 0 ||
             sd_bus_get_property_trivial(bus, SYSTEMD_NAME, path, SYSTEMD_NAME ".Service", "MainPID",
-                                        NULL, 'u', &pid) < 0 ||
-            pid == 0)
-                return NULL;
+                                        NULL, 'u', &pid) < 0)
+                return 0;
+        return pid;
+}
+
+/* What its main process runs, as far as that can be seen: NULL if not. */
+static char *find_running(sd_bus *bus, const char *unit) {
+        uint32_t pid = find_main_pid(bus, unit);
+        char link[64];
+
         (void) snprintf(link, sizeof(link), "/proc/%u/exe", pid);
-        return realpath(link, NULL);
+        return pid > 0 ? realpath(link, NULL) : NULL;
+}
+
+uint32_t unit_main_pid_query(Connection *connection, const char *unit) {
+        return connection_open(connection) < 0 ? 0 : find_main_pid(connection->bus, unit);
 }
 
 /* A wrapper is not what somebody wants to measure. Takes program, or frees it. */
@@ -255,6 +266,44 @@ int unit_program_query(Connection *connection, const char *name, char **ret) {
         }
         warnx("%s starts no program", id);
         return -ENOENT;
+}
+
+/* "service" -> "org.freedesktop.systemd1.Service" */
+static char *interface_of(const char *id) {
+        const char *type = strrchr(id, '.');
+        char *interface = NULL;
+
+        if (asprintf(&interface, SYSTEMD_NAME ".%c%s", toupper((unsigned char) type[1]), type + 2) <
+            0)
+                return NULL;
+        return interface;
+}
+
+int unit_cgroup_query(Connection *connection, const char *name, char **ret_id, char **ret_path) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        _cleanup_free_ char *path = NULL, *interface = NULL, *cgroup = NULL;
+        _cleanup_(unit_files_done) UnitFiles files = {};
+        int r;
+
+        r = unit_files_query(connection, name, &files);
+        if (r < 0)
+                return r;
+        interface = interface_of(files.id);
+        if (!interface)
+                return connection_complain_reply(-ENOMEM);
+        r = sd_bus_path_encode(SYSTEMD_PATH "/unit", files.id, &path);
+        if (r >= 0)
+                r = sd_bus_get_property_string(connection->bus, SYSTEMD_NAME, path, interface,
+                                               "ControlGroup", &error, &cgroup);
+        if (r < 0)
+                return complain(r, &error);
+        if (*cgroup == '\0') {
+                warnx("%s does not run", files.id);
+                return -ESRCH;
+        }
+        *ret_id = TAKE_PTR(files.id);
+        *ret_path = TAKE_PTR(cgroup);
+        return 0;
 }
 
 int unit_find_missing(Connection *connection, const char *name, char **ret) {

@@ -35,6 +35,16 @@ int unit_find_missing(Connection *connection, const char *name, char **ret);
  */
 int unit_program_query(Connection *connection, const char *name, char **ret);
 
+/*
+ * Asks where the cgroup of a unit is: *ret_id is the unit's own name, *ret_path its path in the
+ * hierarchy. Returns 0, or a negative errno after it has said what is wrong: also if it does not
+ * run. The caller frees both.
+ */
+int unit_cgroup_query(Connection *connection, const char *name, char **ret_id, char **ret_path);
+
+/* The main process of a unit, by its complete name; 0: it has none, or does not run. */
+uint32_t unit_main_pid_query(Connection *connection, const char *unit);
+
 /* Has systemd read all its files again. Says what is wrong. */
 int unit_files_reload(Connection *connection);
 

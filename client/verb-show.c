@@ -10,10 +10,10 @@
 #include <inttypes.h>
 
 #include "base/duration.h"
-#include "base/histogram.h"
 #include "base/sentence.h"
 #include "binding/binding.h"
 #include "filter.h"
+#include "lengths.h"
 #include "proxy.h"
 #include "verbs.h"
 
@@ -214,26 +214,6 @@ ExitStatus verb_list_bindings(Client *client, int argc, char **argv) {
         return status_of_memory(r);
 }
 
-/* [[upper, count], ...]; null for the upper bound that there is not. */
-static size_t read_histogram(const json_object *binding, HistogramBucket **ret) {
-        json_object *array = json_object_object_get(binding, "Histogram");
-        size_t n =
-                json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
-        HistogramBucket *buckets = calloc(n + 1, sizeof(*buckets));
-
-        for (size_t i = 0; buckets && i < n; i++) {
-                json_object *pair = json_object_array_get_idx(array, i),
-                            *upper = json_object_array_get_idx(pair, 0);
-
-                buckets[i] = (HistogramBucket){
-                        .upper_ns = upper ? json_object_get_uint64(upper) : UINT64_MAX,
-                        .count = json_object_get_uint64(json_object_array_get_idx(pair, 1)),
-                };
-        }
-        *ret = buckets;
-        return buckets ? n : 0;
-}
-
 static int add_percentiles(json_object *binding) {
         static const struct {
                 const char *name;
@@ -245,7 +225,7 @@ static int add_percentiles(json_object *binding) {
                 { "shown-p99.9", 999 },
         };
         _cleanup_free_ HistogramBucket *buckets = NULL;
-        size_t n = read_histogram(binding, &buckets);
+        size_t n = lengths_read(binding, &buckets);
 
         for (size_t i = 0; n > 0 && i < ELEMENTSOF(percentiles); i++) {
                 uint64_t ns = histogram_quantile(buckets, n, percentiles[i].per_mille,

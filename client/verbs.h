@@ -50,6 +50,9 @@ ExitStatus verb_edit(Client *client, int argc, char **argv);
 /* verb-functions.c: what can be named */
 ExitStatus verb_functions(Client *client, int argc, char **argv);
 
+/* verb-suggest.c: what could be named, and which budget it could have */
+ExitStatus verb_suggest(Client *client, int argc, char **argv);
+
 /* verb-monitor.c, verb-violations.c, verb-verify.c */
 ExitStatus verb_monitor(Client *client, int argc, char **argv);
 ExitStatus verb_violations(Client *client, int argc, char **argv);

@@ -87,3 +87,9 @@ int system_call_find(const char *name, uint32_t *ret_number, char **ret_why) {
         *ret_number = (uint32_t) number;
         return 0;
 }
+
+char *system_call_get_name(uint32_t number) {
+        return number < NUMBERS_MAX
+                       ? seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, (int) number)
+                       : NULL;
+}

@@ -19,4 +19,7 @@ const char *system_call_of_place(const char *place);
  */
 int system_call_find(const char *name, uint32_t *ret_number, char **ret_why);
 
+/* The name of the call of that number, the caller's; NULL: there is none, or no memory. */
+char *system_call_get_name(uint32_t number);
+
 #endif

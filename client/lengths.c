@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "lengths.h"
+
+/* [[upper, count], ...]; null for the upper bound that there is not. */
+size_t lengths_read(const json_object *binding, HistogramBucket **ret) {
+        json_object *array = json_object_object_get(binding, "Histogram");
+        size_t n =
+                json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
+        HistogramBucket *buckets = calloc(n + 1, sizeof(*buckets));
+
+        for (size_t i = 0; buckets && i < n; i++) {
+                json_object *pair = json_object_array_get_idx(array, i),
+                            *upper = json_object_array_get_idx(pair, 0);
+
+                buckets[i] = (HistogramBucket){
+                        .upper_ns = upper ? json_object_get_uint64(upper) : UINT64_MAX,
+                        .count = json_object_get_uint64(json_object_array_get_idx(pair, 1)),
+                };
+        }
+        *ret = buckets;
+        return buckets ? n : 0;
+}
+
+uint64_t lengths_count(const json_object *binding) {
+        _cleanup_free_ HistogramBucket *buckets = NULL;
+        size_t n = lengths_read(binding, &buckets);
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < n; i++)
+                sum += buckets[i].count;
+        return sum;
+}
+
+uint64_t lengths_quantile(const json_object *binding, unsigned per_mille) {
+        _cleanup_free_ HistogramBucket *buckets = NULL;
+        size_t n = lengths_read(binding, &buckets);
+
+        return n > 0 ? histogram_quantile(buckets, n, per_mille, json_number(binding, "MaxNSec"))
+                     : UINT64_MAX;
+}

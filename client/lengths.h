@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef LENGTHS_H
+#define LENGTHS_H
+
+#include <stddef.h>
+
+#include "base/histogram.h"
+#include "bus-json.h"
+
+/* How long the windows of a binding took, from its properties. */
+
+/* The histogram; how many buckets there are, 0 also for want of memory. The caller frees *ret. */
+size_t lengths_read(const json_object *binding, HistogramBucket **ret);
+
+/* How many there are. */
+uint64_t lengths_count(const json_object *binding);
+
+/* The length that so many of 1000 do not pass; UINT64_MAX: there are no windows, or no memory. */
+uint64_t lengths_quantile(const json_object *binding, unsigned per_mille);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * What "tlobctl suggest" has to say. What is measured is often a part of something else that was
+ * measured, and called as often: then the larger one is proposed.
+ */
+
+#include "proposal.h"
+
+#include "base/duration.h"
+#include "bus-json.h"
+
+#define SECTIONS_MAX 4
+#define SIMILAR_PART 20 /* numbers of windows that differ by less are as good as the same */
+
+static const Field fields[] = {
+        { "Name", "NAME", FIELD_WRAPPED },
+        { "Windows", "WINDOWS", FIELD_COUNT },
+        { "P50NSec", "P50", FIELD_DURATION },
+        { "P99NSec", "P99", FIELD_DURATION },
+        { "MaxNSec", "LONGEST", FIELD_DURATION },
+        { "RunningNSec", "RUNNING", FIELD_DURATION },
+        { "WaitingNSec", "WAITING", FIELD_DURATION },
+        { "SleepingNSec", "SLEEPING", FIELD_DURATION },
+        { "BudgetNSec", "BUDGET", FIELD_BUDGET },
+        {},
+};
+
+static int add_numbers(json_object *row, const Measured *measured) {
+        const struct {
+                const char *key;
+                uint64_t value;
+        } numbers[] = {
+                { "Windows", measured->n },
+                { "P50NSec", measured->p50_ns },
+                { "P99NSec", measured->p99_ns },
+                { "P999NSec", measured->p999_ns },
+                { "MaxNSec", measured->max_ns },
+                { "RunningNSec", measured->spent_ns[0] },
+                { "WaitingNSec", measured->spent_ns[1] },
+                { "SleepingNSec", measured->spent_ns[2] },
+                { "BudgetNSec", budget_propose(measured->p999_ns) },
+        };
+        int r = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(numbers) && r >= 0; i++)
+                r = json_add(row, numbers[i].key,
+                             numbers[i].value == UINT64_MAX
+                                     ? json_object_new_null()
+                                     : json_object_new_uint64(numbers[i].value));
+        return r;
+}
+
+static int make_row(const Candidate *candidate, const Measured *measured, json_object **ret) {
+        _cleanup_json_ json_object *row = json_object_new_object();
+        int r;
+
+        if (!row)
+                return -ENOMEM;
+        r = json_add_string(row, "Name", candidate->label);
+        if (r >= 0)
+                r = json_add_string(row, "Executable", candidate->executable ?: "");
+        if (r >= 0)
+                r = json_add_string(row, "Start", candidate->start);
+        if (r >= 0)
+                r = json_add_string(row, "Stop", candidate->stop);
+        if (r >= 0)
+                r = add_numbers(row, measured);
+        if (r >= 0)
+                *ret = TAKE_PTR(row);
+        return r;
+}
+
+static uint64_t total_ns(const Measured *measured) {
+        return measured->spent_ns[0] + measured->spent_ns[1] + measured->spent_ns[2];
+}
+
+/* What was measured, the most time first. */
+typedef struct Order {
+        const Trial *trial;
+        size_t items[CANDIDATES_MAX]; /* indices */
+        size_t n;
+} Order;
+
+static int compare_measured(const void *a, const void *b, void *userdata) {
+        const Trial *trial = userdata;
+        uint64_t x = total_ns(&trial->measured[*(const size_t *) a]);
+        uint64_t y = total_ns(&trial->measured[*(const size_t *) b]);
+
+        return (x < y) - (x > y);
+}
+
+static Order sort_measured(const Trial *trial) {
+        Order order = { .trial = trial };
+
+        for (size_t i = 0; i < trial->candidates->n; i++)
+                if (!trial->measured[i].refusal && trial->measured[i].n > 0)
+                        order.items[order.n++] = i;
+        qsort_r(order.items, order.n, sizeof(*order.items), compare_measured, (void *) trial);
+        return order;
+}
+
+static int make_rows(const Order *order, json_object **ret) {
+        _cleanup_json_ json_object *rows = json_object_new_array();
+        int r = rows ? 0 : -ENOMEM;
+
+        for (size_t i = 0; i < order->n && r >= 0; i++) {
+                size_t index = order->items[i];
+                json_object *row;
+
+                r = make_row(&order->trial->candidates->items[index],
+                             &order->trial->measured[index], &row);
+                if (r >= 0)
+                        r = json_append(rows, row);
+        }
+        if (r >= 0)
+                *ret = TAKE_PTR(rows);
+        return r;
+}
+
+static bool is_whole_function(const Candidate *candidate) {
+        return streq(candidate->stop, "return") && candidate->executable;
+}
+
+static int print_section(const Candidate *candidate, const Measured *measured) {
+        _cleanup_free_ char *name = candidate_make_name(candidate);
+        char budget[DURATION_MAX];
+
+        if (!name)
+                return -ENOMEM;
+        (void) printf("\n[X-Tlob %s]\n", name);
+        if (candidate->executable)
+                (void) printf("Executable=%s\n", candidate->executable);
+        if (is_whole_function(candidate))
+                (void) printf("Function=%s\n", candidate->start);
+        else if (!candidate->executable)
+                (void) printf("Syscall=%s\n", strchr(candidate->start, ':') + 1);
+        else
+                (void) printf("Start=%s\nStop=%s\n", candidate->start, candidate->stop);
+        (void) printf("BudgetSec=%s\n", duration_format(budget_propose(measured->p999_ns), budget));
+        return 0;
+}
+
+/* As often: mostly the one is a part of the other. */
+static bool are_alike(const Order *order, size_t a, size_t b) {
+        uint64_t x = order->trial->measured[a].n, y = order->trial->measured[b].n;
+
+        return (x > y ? x - y : y - x) <= y / SIMILAR_PART;
+}
+
+static bool has_name(const Order *order, size_t index) {
+        return strncmp(order->trial->candidates->items[index].label, "0x", 2) != 0;
+}
+
+/* The one to propose of those that are like the one at that rank: if it can be, one with a name. */
+static size_t prefer(const Order *order, size_t rank) {
+        size_t first = order->items[rank];
+        uint64_t least_ns = total_ns(&order->trial->measured[first]) / 4 * 3;
+
+        for (size_t i = rank; i < order->n; i++)
+                if (has_name(order, order->items[i]) && are_alike(order, first, order->items[i]) &&
+                    total_ns(&order->trial->measured[order->items[i]]) >= least_ns)
+                        return order->items[i];
+        return first;
+}
+
+static size_t choose(const Order *order, size_t chosen[static SECTIONS_MAX]) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < order->n && n < SECTIONS_MAX; i++) {
+                bool is_there = false;
+
+                for (size_t j = 0; j < n; j++)
+                        is_there |= are_alike(order, chosen[j], order->items[i]);
+                if (!is_there)
+                        chosen[n++] = prefer(order, i);
+        }
+        return n;
+}
+
+static int print_drop_in(const Order *order, const char *unit) {
+        size_t chosen[SECTIONS_MAX], n = choose(order, chosen);
+        bool few = false;
+        int r = 0;
+
+        (void) printf("\n# /etc/systemd/system/%s.d/50-latency.conf, then 'systemctl "
+                      "daemon-reload'.\n# Budgets: what all but one in a thousand took, and half "
+                      "as much more.\n",
+                      unit);
+        for (size_t i = 0; i < n && r >= 0; i++) {
+                few |= order->trial->measured[chosen[i]].n < BUDGET_WINDOWS_FEW;
+                r = print_section(&order->trial->candidates->items[chosen[i]],
+                                  &order->trial->measured[chosen[i]]);
+        }
+        if (few)
+                (void) printf("\n# Where there were fewer than %i windows, it is the longest one "
+                              "and half as much more.\n",
+                              BUDGET_WINDOWS_FEW);
+        return r;
+}
+
+int proposal_show(Output *output, const Trial *trial, const char *unit) {
+        _cleanup_json_ json_object *rows = NULL;
+        Order order = sort_measured(trial);
+        int r;
+
+        r = make_rows(&order, &rows);
+        if (r < 0)
+                return r;
+        if (output->json != JSON_OFF)
+                return output_json(output, rows);
+        if (order.n == 0)
+                return 0;
+        r = output_table(output, fields, rows, "candidate");
+        return r < 0 ? r : print_drop_in(&order, unit);
+}

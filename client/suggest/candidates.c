@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "suggest/candidates.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+
+#include "base/duration.h"
+#include "base/mangled-name.h"
+#include "base/sentence.h"
+#include "base/system-call.h"
+#include "elf/function-exits.h"
+#include "elf/usdt.h"
+
+#define RANKED_MAX      128
+#define FUNCTIONS_MAX   8
+#define CALLS_MAX       3
+#define PAIRS_MAX       3
+#define LABEL_MAX       256
+#define NAME_MAX_LENGTH 40
+
+/* What does not come to this part of the whole is not worth a thought: 1 in 100. */
+#define SMALL_PART 100
+
+/* Two functions contain the same time when they differ by less than this part of it. */
+#define SAME_PART 32
+
+#define BUDGET_MIN_NS NSEC_PER_USEC
+#define BUDGET_MAX_NS NSEC_PER_HOUR
+
+void candidates_done(Candidates *candidates) {
+        for (size_t i = 0; i < candidates->n; i++) {
+                Candidate *candidate = &candidates->items[i];
+
+                free(candidate->label);
+                free(candidate->executable);
+                free(candidate->start);
+                free(candidate->stop);
+        }
+        *candidates = (Candidates){};
+}
+
+static int add(Candidates *candidates, const char *label, const char *executable, const char *start,
+               const char *stop, uint64_t spent_ns) {
+        Candidate candidate = {
+                .label = strdup(label),
+                .executable = executable ? strdup(executable) : NULL,
+                .start = strdup(start),
+                .stop = strdup(stop),
+                .spent_ns = spent_ns,
+        };
+
+        candidates->items[candidates->n++] = candidate;
+        if (!candidate.label || !candidate.start || !candidate.stop ||
+            (executable && !candidate.executable))
+                return -ENOMEM;
+        return 0;
+}
+
+static bool has_start(const Candidates *candidates, const char *executable, const char *start) {
+        for (size_t i = 0; i < candidates->n; i++)
+                if (streq(candidates->items[i].start, start) &&
+                    streq_empty(executable, candidates->items[i].executable))
+                        return true;
+        return false;
+}
+
+static int add_function(Candidates *candidates, const SeenFunction *function, uint64_t spent_ns) {
+        char declared[LABEL_MAX], place[32];
+        const char *start = function->name ?: place, *label;
+
+        (void) snprintf(place, sizeof(place), "0x%" PRIx64, function->offset);
+        if (has_start(candidates, function->path, start))
+                return 0;
+        label = function->name && mangled_name_decode(function->name, false, declared, LABEL_MAX)
+                        ? declared
+                        : start;
+        return add(candidates, label, function->path, start, "return", spent_ns);
+}
+
+/* Is it the same time that is in both? */
+static bool is_same_time(const Stretch *a, const Stretch *b) {
+        uint64_t difference = a->spent_ns - b->spent_ns;
+
+        return difference <= a->spent_ns / SAME_PART &&
+               a->n_seen - b->n_seen <= a->n_seen / SAME_PART;
+}
+
+/*
+ * From a rank on, those that contain the same time: the first that has a name, else the first.
+ * *ret_end: behind the last of them.
+ */
+static const SeenFunction *choose(const Stacks *stacks, const Stretch *ranked, size_t n,
+                                  size_t begin, size_t *ret_end) {
+        const SeenFunction *chosen = stacks_get(stacks, ranked[begin].function);
+        size_t i;
+
+        for (i = begin + 1; i < n && is_same_time(&ranked[begin], &ranked[i]); i++) {
+                const SeenFunction *next = stacks_get(stacks, ranked[i].function);
+
+                if ((!chosen->name || chosen->is_library || !chosen->is_known) && next->name &&
+                    !next->is_library)
+                        chosen = next;
+        }
+        *ret_end = i;
+        return chosen;
+}
+
+int candidates_add_functions(Candidates *candidates, const Stretches *stretches,
+                             const Stacks *stacks) {
+        Stretch ranked[RANKED_MAX];
+        size_t n = stretches_rank(stretches, ranked, RANKED_MAX), end;
+        int r = 0;
+
+        for (size_t i = 0; i < n && r >= 0 && candidates->n < FUNCTIONS_MAX; i = end) {
+                const SeenFunction *function = choose(stacks, ranked, n, i, &end);
+
+                if (function->is_known && !function->is_library)
+                        r = add_function(candidates, function, ranked[i].spent_ns);
+        }
+        return r;
+}
+
+/* One that cannot be measured is none. */
+static int add_call(Candidates *candidates, uint32_t number, uint64_t spent_ns) {
+        _cleanup_free_ char *name = system_call_get_name(number), *why = NULL, *start = NULL;
+        int r;
+
+        if (!name)
+                return 0;
+        r = system_call_find(name, &number, &why);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        start = sentence_make(SYSTEM_CALL_PLACE "%s", name);
+        return start ? add(candidates, start, NULL, start, "return", spent_ns) : -ENOMEM;
+}
+
+int candidates_add_calls(Candidates *candidates, const uint64_t *spent_ns, size_t n,
+                         uint64_t whole_ns) {
+        uint64_t below_ns = UINT64_MAX;
+        int r = 0;
+
+        for (unsigned i = 0; i < CALLS_MAX && r >= 0; i++) {
+                size_t most = n;
+
+                for (size_t call = 0; call < n; call++)
+                        if (spent_ns[call] < below_ns &&
+                            (most == n || spent_ns[call] > spent_ns[most]))
+                                most = call;
+                if (most == n || spent_ns[most] == 0 || spent_ns[most] < whole_ns / SMALL_PART)
+                        break;
+                below_ns = spent_ns[most];
+                r = add_call(candidates, (uint32_t) most, spent_ns[most]);
+        }
+        return r;
+}
+
+/* A probe at its first place. */
+typedef struct Probe {
+        char *name; /* "provider:name" */
+        uint64_t offset;
+        uint64_t spent_ns; /* in the function that it is in */
+} Probe;
+
+typedef struct Probes {
+        Probe *items;
+        size_t n;
+} Probes;
+
+static int take_probe(const UsdtNote *note, void *userdata) {
+        Probes *probes = userdata;
+        _cleanup_free_ char *name = NULL;
+        Probe *items;
+
+        name = sentence_make("%s:%s", note->provider, note->name);
+        if (!name)
+                return -ENOMEM;
+        for (size_t i = 0; i < probes->n; i++)
+                if (streq(probes->items[i].name, name))
+                        return 0;
+        items = reallocarray(probes->items, probes->n + 1, sizeof(*items));
+        if (!items)
+                return -ENOMEM;
+        probes->items = items;
+        items[probes->n++] = (Probe){ .name = TAKE_PTR(name), .offset = note->offset };
+        return 0;
+}
+
+static void probes_done(Probes *probes) {
+        for (size_t i = 0; i < probes->n; i++)
+                free(probes->items[i].name);
+        free(probes->items);
+}
+
+static int compare_probes(const void *a, const void *b) {
+        const Probe *x = a, *y = b;
+
+        return (x->spent_ns < y->spent_ns) - (x->spent_ns > y->spent_ns);
+}
+
+/* Those first in whose functions most time was spent. */
+static void sort_probes(Probes *probes, const Stretches *stretches, const Stacks *stacks,
+                        const ElfFile *elf, const char *path) {
+        for (size_t i = 0; i < probes->n; i++) {
+                uint64_t entry;
+                uint32_t function;
+
+                if (function_find_entry(elf, probes->items[i].offset, &entry) >= 0 &&
+                    stacks_find(stacks, path, entry, &function) >= 0)
+                        probes->items[i].spent_ns = stretches_get_spent_in(stretches, function);
+        }
+        if (probes->n > 0)
+                qsort(probes->items, probes->n, sizeof(*probes->items), compare_probes);
+}
+
+static bool ends_with(const char *s, const char *end) {
+        size_t n = strlen(s), m = strlen(end);
+
+        return n > m && streq(s + n - m, end);
+}
+
+static const char *find_probe(const Probes *probes, const char *stem, size_t n, const char *end) {
+        for (size_t i = 0; i < probes->n; i++)
+                if (strncmp(probes->items[i].name, stem, n) == 0 &&
+                    streq(probes->items[i].name + n, end))
+                        return probes->items[i].name;
+        return NULL;
+}
+
+/* The probe that ends what another one begins; NULL: its name is not of a beginning. */
+static const char *find_end(const Probes *probes, const char *name) {
+        static const char *const pairs[][2] = {
+                { "start", "done" },   { "start", "end" },    { "start", "stop" },
+                { "begin", "end" },    { "begin", "done" },   { "entry", "return" },
+                { "start", "finish" }, { "begin", "finish" }, { "enter", "exit" },
+        };
+        const char *end = NULL;
+
+        for (size_t i = 0; i < ELEMENTSOF(pairs) && !end; i++)
+                if (ends_with(name, pairs[i][0]))
+                        end = find_probe(probes, name, strlen(name) - strlen(pairs[i][0]),
+                                         pairs[i][1]);
+        return end;
+}
+
+static int add_pair(Candidates *candidates, const char *inside, const Probe *begin,
+                    const char *end) {
+        _cleanup_free_ char *start = sentence_make(USDT_PLACE "%s", begin->name);
+        _cleanup_free_ char *stop = sentence_make(USDT_PLACE "%s", end);
+
+        if (!start || !stop)
+                return -ENOMEM;
+        return add(candidates, start, inside, start, stop, begin->spent_ns);
+}
+
+int candidates_add_usdt(Candidates *candidates, const Stretches *stretches, const Stacks *stacks,
+                        const char *outside, const char *inside) {
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        _cleanup_(probes_done) Probes probes = {};
+        size_t n_before = candidates->n;
+        int r;
+
+        r = elf_file_open(outside, &elf, NULL);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        r = elf_file_visit_usdt(elf, take_probe, &probes);
+        if (r >= 0)
+                sort_probes(&probes, stretches, stacks, elf, inside);
+        for (size_t i = 0; i < probes.n && r >= 0 && candidates->n < n_before + PAIRS_MAX &&
+                           probes.items[i].spent_ns > 0;
+             i++) {
+                const char *end = find_end(&probes, probes.items[i].name);
+
+                if (end)
+                        r = add_pair(candidates, inside, &probes.items[i], end);
+        }
+        return r;
+}
+
+char *candidate_make_name(const Candidate *candidate) {
+        const char *label = candidate->label;
+        char name[NAME_MAX_LENGTH + 1];
+        size_t n = 0;
+
+        if (strchr(label, ':'))
+                label = strrchr(label, ':') + 1;
+        for (; *label && n < NAME_MAX_LENGTH; label++)
+                if (isalnum((unsigned char) *label) || *label == '_')
+                        name[n++] = *label;
+                else if (n > 0 && name[n - 1] != '-')
+                        name[n++] = '-';
+        while (n > 0 && name[n - 1] == '-')
+                n--;
+        name[n] = '\0';
+        return strdup(n > 0 ? name : "window");
+}
+
+uint64_t budget_propose(uint64_t p999_ns) {
+        uint64_t ns, unit = 1;
+
+        if (p999_ns > BUDGET_MAX_NS)
+                return UINT64_MAX;
+        ns = p999_ns + p999_ns / 2;
+        while (ns / unit >= 100)
+                unit *= 10;
+        ns = (ns + unit - 1) / unit * unit;
+        if (ns > BUDGET_MAX_NS)
+                return UINT64_MAX;
+        return ns < BUDGET_MIN_NS ? BUDGET_MIN_NS : ns;
+}

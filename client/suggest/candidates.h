@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUGGEST_CANDIDATES_H
+#define SUGGEST_CANDIDATES_H
+
+#include <stdint.h>
+
+#include "suggest/stacks.h"
+#include "suggest/stretches.h"
+
+/* What could be measured in a service, as the keys of a binding. */
+
+typedef struct Candidate {
+        char *label;      /* for people */
+        char *executable; /* NULL: a system call */
+        char *start;
+        char *stop;
+        uint64_t spent_ns; /* seen in it; 0: nobody has looked */
+} Candidate;
+
+#define CANDIDATES_MAX 16
+
+typedef struct Candidates {
+        Candidate items[CANDIDATES_MAX];
+        size_t n;
+} Candidates;
+
+void candidates_done(Candidates *candidates);
+
+/*
+ * Adds the functions in which most time was spent. Of those that contain the same time, it takes
+ * one. Returns 0 or -ENOMEM.
+ */
+int candidates_add_functions(Candidates *candidates, const Stretches *stretches,
+                             const Stacks *stacks);
+
+/*
+ * Adds the system calls in which most time was spent: spent_ns is by their numbers. Those that do
+ * not come to a hundredth of whole_ns are left out. Returns as above.
+ */
+int candidates_add_calls(Candidates *candidates, const uint64_t *spent_ns, size_t n,
+                         uint64_t whole_ns);
+
+/*
+ * Adds pairs of USDT probes of a program, which is at outside for us and at inside for its
+ * processes: those whose names say that they are a beginning and its end, and whose beginning is in
+ * a function that was seen. A file that cannot be read has none. Returns 0 or -ENOMEM.
+ */
+int candidates_add_usdt(Candidates *candidates, const Stretches *stretches, const Stacks *stacks,
+                        const char *outside, const char *inside);
+
+/* A name for a section, from the label. NULL for want of memory. */
+char *candidate_make_name(const Candidate *candidate);
+
+/*
+ * A budget for what takes that long, all but one in a thousand times: half as much more, rounded up
+ * to two digits. UINT64_MAX: that is longer than a budget can be.
+ */
+uint64_t budget_propose(uint64_t p999_ns);
+
+/* Fewer windows do not tell what one in a thousand takes. */
+#define BUDGET_WINDOWS_FEW 1000
+
+#endif

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * libdwfl unwinds, by the tables in .eh_frame: it gets the registers and the piece of the stack
+ * that were sampled, and the files that the process has mapped, through /proc/PID/root. Which
+ * function a place is in is asked as for a binding, so that it is found by the same names.
+ */
+
+#include "suggest/stacks.h"
+
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <search.h>
+
+#include "base/duration.h"
+#include "elf/file.h"
+#include "elf/function-exits.h"
+
+#define PROCESSES_MAX   128
+#define INNERMOST       4 /* frames among which that of a lock is */
+#define LOOK_AGAIN_NS   NSEC_PER_SEC
+#define PATH_IN_PROCESS 4096
+
+typedef struct Process {
+        pid_t pid;
+        Dwfl *dwfl;                /* NULL: its mappings cannot be read */
+        uint64_t looked_ns;        /* when they were */
+        const StackSample *sample; /* that is being unwound */
+} Process;
+
+/* A file with functions. */
+typedef struct Module {
+        char *path;
+        ElfFile *elf; /* NULL: it cannot be read */
+} Module;
+
+/* A place in a file, and the function that it is in. */
+typedef struct Place {
+        const Module *module;
+        uint64_t offset;
+        uint32_t function;
+} Place;
+
+struct Stacks {
+        Process processes[PROCESSES_MAX];
+        size_t n_processes;
+        Module **modules;
+        size_t n_modules;
+        SeenFunction *functions;
+        size_t n_functions;
+        void *places; /* a tree of Place */
+};
+
+int stacks_new(Stacks **ret) {
+        *ret = calloc(1, sizeof(**ret));
+        return *ret ? 0 : -ENOMEM;
+}
+
+Stacks *stacks_free(Stacks *stacks) {
+        if (!stacks)
+                return NULL;
+        tdestroy(stacks->places, free);
+        for (size_t i = 0; i < stacks->n_processes; i++)
+                dwfl_end(stacks->processes[i].dwfl);
+        for (size_t i = 0; i < stacks->n_modules; i++) {
+                elf_file_free(stacks->modules[i]->elf);
+                free(stacks->modules[i]->path);
+                free(stacks->modules[i]);
+        }
+        for (size_t i = 0; i < stacks->n_functions; i++)
+                free((void *) stacks->functions[i].name);
+        free(stacks->functions);
+        free(stacks->modules);
+        free(stacks);
+        return NULL;
+}
+
+const SeenFunction *stacks_get(const Stacks *stacks, uint32_t function) {
+        return &stacks->functions[function];
+}
+
+int stacks_find(const Stacks *stacks, const char *path, uint64_t offset, uint32_t *ret) {
+        for (size_t i = 0; i < stacks->n_functions; i++)
+                if (stacks->functions[i].offset == offset &&
+                    streq(stacks->functions[i].path, path)) {
+                        *ret = (uint32_t) i;
+                        return 0;
+                }
+        return -ENOENT;
+}
+
+static bool is_base_library(const char *path) {
+        const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+        return strncmp(name, "libc.so", 7) == 0 || strncmp(name, "libc-", 5) == 0 ||
+               strncmp(name, "ld-", 3) == 0 || strncmp(name, "libpthread", 10) == 0 ||
+               strncmp(name, "ld-musl", 7) == 0 || *path != '/';
+}
+
+/* As the process sees it, whatever namespace that is in. */
+static int find_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
+                    char **ret_path, Elf **elf) {
+        char path[PATH_IN_PROCESS];
+        void **pid = userdata;
+        int fd;
+
+        if (*name != '/')
+                return dwfl_linux_proc_find_elf(module, userdata, name, base, ret_path, elf);
+        (void) snprintf(path, sizeof(path), "/proc/%i/root%s", (pid_t) (intptr_t) *pid, name);
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (fd >= 0)
+                *ret_path = strdup(path);
+        return fd;
+}
+
+/* Names come from .symtab as for bindings; what is unwound by is in the file. */
+static int find_no_debug_file(Dwfl_Module *module, void **userdata, const char *name,
+                              Dwarf_Addr base, const char *file, const char *link, GElf_Word crc,
+                              char **ret_path) {
+        return -1;
+}
+
+static int set_process(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
+                       void *pid) {
+        *userdata = pid;
+        return DWARF_CB_OK;
+}
+
+/* There is one thread for libdwfl: that of the sample. */
+static pid_t next_thread(Dwfl *dwfl, void *userdata, void **thread) {
+        const Process *process = userdata;
+
+        if (*thread)
+                return 0;
+        *thread = userdata;
+        return process->sample->tid;
+}
+
+static bool get_thread(Dwfl *dwfl, pid_t tid, void *userdata, void **thread) {
+        *thread = userdata;
+        return true;
+}
+
+static bool read_memory(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *ret, void *userdata) {
+        const StackSample *sample = ((const Process *) userdata)->sample;
+        uint64_t sp = sample->registers[SAMPLE_SP];
+
+        if (address < sp || address - sp > sample->stack_size ||
+            sample->stack_size - (address - sp) < sizeof(*ret))
+                return false;
+        memcpy(ret, sample->stack + (address - sp), sizeof(*ret));
+        return true;
+}
+
+static bool set_registers(Dwfl_Thread *thread, void *userdata) {
+        const StackSample *sample = ((const Process *) userdata)->sample;
+        Dwarf_Word words[SAMPLE_REGISTERS];
+
+        for (size_t i = 0; i < SAMPLE_REGISTERS; i++)
+                words[i] = sample->registers[i];
+        return dwfl_thread_state_registers(thread, 0, SAMPLE_REGISTERS, words);
+}
+
+static Dwfl *open_process(Process *process) {
+        static const Dwfl_Callbacks callbacks = {
+                .find_elf = find_elf,
+                .find_debuginfo = find_no_debug_file,
+        };
+        static const Dwfl_Thread_Callbacks threads = {
+                .next_thread = next_thread,
+                .get_thread = get_thread,
+                .memory_read = read_memory,
+                .set_initial_registers = set_registers,
+        };
+        Dwfl *dwfl = dwfl_begin(&callbacks);
+
+        if (!dwfl)
+                return NULL;
+        if (dwfl_linux_proc_report(dwfl, process->pid) != 0 ||
+            dwfl_report_end(dwfl, NULL, NULL) != 0 ||
+            dwfl_getmodules(dwfl, set_process, (void *) (intptr_t) process->pid, 0) != 0 ||
+            !dwfl_attach_state(dwfl, NULL, process->pid, &threads, process)) {
+                dwfl_end(dwfl);
+                return NULL;
+        }
+        return dwfl;
+}
+
+/* NULL: there are too many, or it cannot be looked at. */
+static Process *find_process(Stacks *stacks, const StackSample *sample) {
+        Process *process = NULL;
+
+        for (size_t i = 0; i < stacks->n_processes && !process; i++)
+                if (stacks->processes[i].pid == sample->pid)
+                        process = &stacks->processes[i];
+        if (!process) {
+                if (stacks->n_processes == PROCESSES_MAX)
+                        return NULL;
+                process = &stacks->processes[stacks->n_processes++];
+                *process = (Process){ .pid = sample->pid };
+        }
+        if (!process->dwfl && sample->time_ns - process->looked_ns > LOOK_AGAIN_NS) {
+                process->looked_ns = sample->time_ns;
+                process->dwfl = open_process(process);
+        }
+        return process->dwfl ? process : NULL;
+}
+
+/* It has mapped something since, or executes another program. */
+static void forget_mappings(Process *process, uint64_t now_ns) {
+        if (now_ns - process->looked_ns <= LOOK_AGAIN_NS)
+                return;
+        dwfl_end(process->dwfl);
+        process->dwfl = NULL;
+}
+
+/* path: as the process sees it. */
+static int get_module(Stacks *stacks, pid_t pid, const char *path, Module **ret) {
+        char outside[PATH_IN_PROCESS];
+        Module *module, **modules;
+
+        for (size_t i = 0; i < stacks->n_modules; i++)
+                if (streq(stacks->modules[i]->path, path)) {
+                        *ret = stacks->modules[i];
+                        return 0;
+                }
+        modules = reallocarray(stacks->modules, stacks->n_modules + 1, sizeof(*modules));
+        if (!modules)
+                return -ENOMEM;
+        stacks->modules = modules;
+        module = calloc(1, sizeof(*module));
+        if (!module)
+                return -ENOMEM;
+        module->path = strdup(path);
+        if (!module->path) {
+                free(module);
+                return -ENOMEM;
+        }
+        (void) snprintf(outside, sizeof(outside), "/proc/%i/root%s", pid, path);
+        (void) elf_file_open(outside, &module->elf, NULL);
+        stacks->modules[stacks->n_modules++] = module;
+        *ret = module;
+        return 0;
+}
+
+static char *name_function(const Module *module, uint64_t entry) {
+        _cleanup_(elf_site_done) ElfSite site = {};
+        char text[32];
+
+        (void) snprintf(text, sizeof(text), "0x%llx", (unsigned long long) entry);
+        if (elf_file_resolve(module->elf, text, &site, NULL) < 0 || !site.function)
+                return NULL;
+        return TAKE_PTR(site.function);
+}
+
+static int add_function(Stacks *stacks, const Module *module, uint64_t entry, bool is_known,
+                        uint32_t *ret) {
+        SeenFunction *functions, *function;
+
+        for (size_t i = 0; i < stacks->n_functions; i++)
+                if (stacks->functions[i].path == module->path &&
+                    stacks->functions[i].offset == entry) {
+                        *ret = (uint32_t) i;
+                        return 0;
+                }
+        functions = reallocarray(stacks->functions, stacks->n_functions + 1, sizeof(*functions));
+        if (!functions)
+                return -ENOMEM;
+        stacks->functions = functions;
+        function = &functions[stacks->n_functions];
+        *function = (SeenFunction){
+                .path = module->path,
+                .offset = entry,
+                .name = is_known ? name_function(module, entry) : NULL,
+                .is_known = is_known,
+                .is_library = is_base_library(module->path),
+        };
+        function->is_lock = function->name && strstr(function->name, "lock");
+        *ret = (uint32_t) stacks->n_functions++;
+        return 0;
+}
+
+static int compare_places(const void *a, const void *b) {
+        const Place *x = a, *y = b;
+
+        if (x->module != y->module)
+                return x->module < y->module ? -1 : 1;
+        return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+static int find_function(Stacks *stacks, const Module *module, uint64_t offset, uint32_t *ret) {
+        Place *place, **found;
+        uint64_t entry = offset;
+        bool is_known;
+        int r;
+
+        place = malloc(sizeof(*place));
+        if (!place)
+                return -ENOMEM;
+        *place = (Place){ .module = module, .offset = offset };
+        found = tsearch(place, &stacks->places, compare_places);
+        if (!found) {
+                free(place);
+                return -ENOMEM;
+        }
+        if (*found != place) {
+                free(place);
+                *ret = (*found)->function;
+                return 0;
+        }
+        is_known = module->elf && function_find_entry(module->elf, offset, &entry) >= 0;
+        r = add_function(stacks, module, is_known ? entry : offset, is_known, &place->function);
+        if (r < 0) {
+                (void) tdelete(place, &stacks->places, compare_places);
+                free(place);
+                return r;
+        }
+        *ret = place->function;
+        return 0;
+}
+
+/* An address in a module, as an offset in its file. */
+static bool to_offset(Dwfl_Module *module, Dwarf_Addr pc, uint64_t *ret) {
+        GElf_Addr bias;
+        GElf_Phdr phdr;
+        Elf *elf;
+
+        elf = dwfl_module_getelf(module, &bias);
+        for (int i = 0; elf && gelf_getphdr(elf, i, &phdr); i++)
+                if (phdr.p_type == PT_LOAD && pc - bias >= phdr.p_vaddr &&
+                    pc - bias - phdr.p_vaddr < phdr.p_filesz) {
+                        *ret = pc - bias - phdr.p_vaddr + phdr.p_offset;
+                        return true;
+                }
+        return false;
+}
+
+typedef struct Walk {
+        Stacks *stacks;
+        Process *process;
+        StretchFrame *frames; /* innermost first */
+        size_t n;
+        bool unknown; /* a place that is in no file that is known */
+        int error;
+} Walk;
+
+static int on_frame(Dwfl_Frame *state, void *userdata) {
+        Walk *walk = userdata;
+        StretchFrame *frame = &walk->frames[walk->n];
+        Dwfl_Module *dwfl_module;
+        Dwarf_Addr pc;
+        Dwarf_Word sp = 0;
+        Module *module;
+        uint64_t offset;
+        bool is_activation;
+
+        if (!dwfl_frame_pc(state, &pc, &is_activation))
+                return DWARF_CB_ABORT;
+        /* Behind a call that does not come back, the next function begins. */
+        if (!is_activation)
+                pc--;
+        dwfl_module = dwfl_addrmodule(walk->process->dwfl, pc);
+        if (!dwfl_module || !to_offset(dwfl_module, pc, &offset)) {
+                walk->unknown = true;
+                return DWARF_CB_ABORT;
+        }
+        (void) dwfl_frame_reg(state, SAMPLE_SP, &sp);
+        walk->error = get_module(
+                walk->stacks, walk->process->pid,
+                dwfl_module_info(dwfl_module, NULL, NULL, NULL, NULL, NULL, NULL, NULL), &module);
+        if (walk->error >= 0)
+                walk->error = find_function(walk->stacks, module, offset, &frame->function);
+        if (walk->error < 0)
+                return DWARF_CB_ABORT;
+        frame->sp = sp;
+        return ++walk->n < STRETCH_FRAMES_MAX ? DWARF_CB_OK : DWARF_CB_ABORT;
+}
+
+bool stacks_wait_for_lock(const Stacks *stacks, const StretchFrame *frames, size_t n) {
+        for (size_t i = 0; i < n && i < INNERMOST; i++)
+                if (stacks->functions[frames[n - 1 - i].function].is_lock)
+                        return true;
+        return false;
+}
+
+int stacks_unwind(Stacks *stacks, const StackSample *sample,
+                  StretchFrame ret[static STRETCH_FRAMES_MAX], bool *ret_complete) {
+        StretchFrame frames[STRETCH_FRAMES_MAX];
+        Walk walk = { .stacks = stacks, .frames = frames };
+
+        walk.process = find_process(stacks, sample);
+        if (!walk.process)
+                return 0;
+        walk.process->sample = sample;
+        *ret_complete =
+                dwfl_getthread_frames(walk.process->dwfl, sample->tid, on_frame, &walk) == 0;
+        if (walk.error < 0)
+                return walk.error;
+        if (walk.unknown)
+                forget_mappings(walk.process, sample->time_ns);
+        for (size_t i = 0; i < walk.n; i++)
+                ret[i] = frames[walk.n - 1 - i];
+        return (int) walk.n;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUGGEST_STACKS_H
+#define SUGGEST_STACKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "suggest/sampler.h"
+#include "suggest/stretches.h"
+
+/* From the stack of a task, as sampled, to the functions that it is in. */
+
+typedef struct Stacks Stacks;
+
+/* A function that was seen, by the number that StretchFrame has. */
+typedef struct SeenFunction {
+        const char *path; /* of its file, as its process sees it */
+        uint64_t offset;  /* in the file: where it begins, if that is known */
+        const char *name; /* NULL: it has none */
+        bool is_known;    /* where it begins */
+        bool is_library;  /* it is one of libc's, or of the dynamic loader */
+        bool is_lock;     /* it waits for a lock, as far as its name tells */
+} SeenFunction;
+
+int stacks_new(Stacks **ret);
+Stacks *stacks_free(Stacks *stacks);
+DEFINE_CLEANUP(Stacks, stacks_free);
+
+/*
+ * The frames of a sample, outermost first; *ret_complete: all of them, else some that are outside
+ * are missing. Returns how many there are; 0: it could not be unwound,
+ * because its process has ended or its files cannot be read; or -ENOMEM.
+ */
+int stacks_unwind(Stacks *stacks, const StackSample *sample,
+                  StretchFrame ret[static STRETCH_FRAMES_MAX], bool *ret_complete);
+
+/* Is a lock waited for in the innermost of these frames? */
+bool stacks_wait_for_lock(const Stacks *stacks, const StretchFrame *frames, size_t n);
+
+const SeenFunction *stacks_get(const Stacks *stacks, uint32_t function);
+
+/* The function that begins there, if it was seen. Returns 0 or -ENOENT. */
+int stacks_find(const Stacks *stacks, const char *path, uint64_t offset, uint32_t *ret);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The bindings are called "suggest-PID-N", by the process that has added them: whoever comes after
+ * one that was killed can tell, and removes them.
+ */
+
+#include "trial.h"
+
+#include <err.h>
+#include <signal.h>
+
+#include "base/sentence.h"
+#include "lengths.h"
+#include "proxy.h"
+#include "tlob-bus.h"
+
+#define NAME_FORMAT "suggest-%i-%zu"
+
+static int remove_binding(Connection *connection, const char *name) {
+        _cleanup_message_ sd_bus_message *call = NULL;
+        _cleanup_free_ char *sentence = NULL;
+        int r;
+
+        r = connection_new_call(connection, NULL, TLOB_BUS_MANAGER_INTERFACE, "RemoveBinding",
+                                &call);
+        if (r >= 0)
+                r = sd_bus_message_append(call, "st", name, UINT64_C(0));
+        return r < 0 ? r : connection_ask(connection, call, NULL, &sentence);
+}
+
+/* Of a process that is no more. */
+static bool is_orphan(const char *name) {
+        int pid, end = 0;
+        size_t n;
+
+        return sscanf(name, NAME_FORMAT "%n", &pid, &n, &end) == 2 && name[end] == '\0' &&
+               pid > 0 && kill(pid, 0) < 0 && errno == ESRCH;
+}
+
+static int remove_orphans(Connection *connection) {
+        _cleanup_json_ json_object *bindings = NULL;
+        int r;
+
+        r = proxy_list_bindings(connection, &bindings);
+        for (size_t i = 0; r >= 0 && i < json_object_array_length(bindings); i++) {
+                const char *name = json_string(json_object_array_get_idx(bindings, i), "Name");
+
+                if (is_orphan(name))
+                        (void) remove_binding(connection, name);
+        }
+        return r;
+}
+
+static int append_keys(sd_bus_message *call, const char *name, const char *unit,
+                       const Candidate *candidate) {
+        const char *const keys[][2] = {
+                { "Unit", unit },
+                { "Executable", candidate->executable },
+                { "Start", candidate->start },
+                { "Stop", candidate->stop },
+                { "BudgetSec", "infinity" },
+        };
+        int r;
+
+        r = sd_bus_message_append(call, "s", name);
+        if (r >= 0)
+                r = sd_bus_message_open_container(call, 'a', "{sv}");
+        for (size_t i = 0; i < ELEMENTSOF(keys) && r >= 0; i++)
+                if (keys[i][1])
+                        r = sd_bus_message_append(call, "{sv}", keys[i][0], "s", keys[i][1]);
+        if (r >= 0)
+                r = sd_bus_message_close_container(call);
+        return r < 0 ? r : sd_bus_message_append(call, "t", UINT64_C(0));
+}
+
+/* Returns 1 if it was added, 0 if it was refused. */
+static int add_binding(Trial *trial, size_t i, const char *unit) {
+        _cleanup_message_ sd_bus_message *call = NULL;
+        _cleanup_free_ char *name = NULL;
+        int r;
+
+        if (asprintf(&name, NAME_FORMAT, getpid(), i) < 0) {
+                name = NULL;
+                return connection_complain_arguments(-ENOMEM);
+        }
+        r = connection_new_call(trial->connection, NULL, TLOB_BUS_MANAGER_INTERFACE, "AddBinding",
+                                &call);
+        if (r < 0)
+                return r;
+        r = append_keys(call, name, unit, &trial->candidates->items[i]);
+        if (r < 0)
+                return connection_complain_arguments(r);
+        r = connection_ask(trial->connection, call, NULL, &trial->measured[i].refusal);
+        if (r == -EREMOTEIO)
+                return 0;
+        if (r < 0) {
+                warnx("%s", trial->measured[i].refusal ?: "Out of memory");
+                return r;
+        }
+        trial->names[i] = TAKE_PTR(name);
+        return 1;
+}
+
+int trial_begin(Trial *trial, Connection *connection, const Candidates *candidates,
+                const char *unit) {
+        int r;
+
+        *trial = (Trial){ .connection = connection, .candidates = candidates };
+        r = remove_orphans(connection);
+        for (size_t i = 0; i < candidates->n && r >= 0; i++)
+                r = add_binding(trial, i, unit);
+        return r < 0 ? r : 0;
+}
+
+static int read_one(Trial *trial, size_t i) {
+        static const char *const states[] = { "RunningNSec", "WaitingNSec", "SleepingNSec" };
+        _cleanup_json_ json_object *binding = NULL;
+        Measured *measured = &trial->measured[i];
+        int r;
+
+        r = proxy_get_binding(trial->connection, trial->names[i], &binding);
+        if (r < 0)
+                return r;
+        measured->n = lengths_count(binding);
+        if (streq(json_string(binding, "State"), "failed"))
+                measured->refusal = strdup(json_string(binding, "StateReason"));
+        measured->max_ns = json_number(binding, "MaxNSec");
+        measured->p50_ns = lengths_quantile(binding, 500);
+        measured->p99_ns = lengths_quantile(binding, 990);
+        measured->p999_ns = lengths_quantile(binding, 999);
+        for (size_t state = 0; state < ELEMENTSOF(states); state++)
+                measured->spent_ns[state] = json_number(binding, states[state]);
+        return 0;
+}
+
+int trial_read(Trial *trial) {
+        int r = 0;
+
+        for (size_t i = 0; i < trial->candidates->n && r >= 0; i++)
+                if (trial->names[i])
+                        r = read_one(trial, i);
+        return r;
+}
+
+void trial_done(Trial *trial) {
+        for (size_t i = 0; i < CANDIDATES_MAX; i++) {
+                if (trial->names[i])
+                        (void) remove_binding(trial->connection, trial->names[i]);
+                free(trial->names[i]);
+                free(trial->measured[i].refusal);
+        }
+        *trial = (Trial){};
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * "tlobctl suggest UNIT": finds out what to measure in a service that runs, in two steps. First,
+ * its stacks are sampled: that shows in which functions and system calls it spends its time. Then
+ * each of these is measured by a binding that reports nothing: only that shows how often it is
+ * called, and how long a call takes. A drop-in for the service comes out, with budgets.
+ *
+ * "tlobctl suggest BINDING" proposes a budget for what is measured already.
+ *
+ * ^C ends a step early; what is known by then is shown.
+ */
+
+#include <err.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <time.h>
+
+#include "base/duration.h"
+#include "base/sentence.h"
+#include "base/system-call.h"
+#include "lengths.h"
+#include "proposal.h"
+#include "proxy.h"
+#include "suggest/members.h"
+#include "suggest/sampler.h"
+#include "suggest/sleepers.h"
+#include "trial.h"
+#include "unit-query.h"
+#include "verbs.h"
+
+#define DEFAULT_NS (60 * NSEC_PER_SEC)
+#define STEP_MS    100
+#define LOOK_MS    20
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number) {
+        interrupted = 1;
+}
+
+/* Whatever it is told, it ends what it has begun, and takes its bindings away. */
+static void catch_interrupt(void) {
+        const struct sigaction action = { .sa_handler = on_interrupt };
+
+        (void) sigaction(SIGINT, &action, NULL);
+        (void) sigaction(SIGTERM, &action, NULL);
+}
+
+static uint64_t now_ns(void) {
+        struct timespec ts;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (uint64_t) ts.tv_sec * NSEC_PER_SEC + (uint64_t) ts.tv_nsec;
+}
+
+/* How far a step is, on a terminal. what: NULL when it is over. */
+static void show_progress(const char *what, uint64_t done_ns, uint64_t whole_ns) {
+        if (!isatty(STDERR_FILENO))
+                return;
+        if (what)
+                (void) fprintf(stderr, "\r%s: %" PRIu64 " of %" PRIu64 " s (^C to go on)", what,
+                               done_ns / NSEC_PER_SEC, whole_ns / NSEC_PER_SEC);
+        else
+                (void) fprintf(stderr, "\r\033[K");
+}
+
+#define CALLS_N 1024
+
+/* What was seen of a service. */
+typedef struct Look {
+        Members members;
+        Sleepers sleepers;
+        Stacks *stacks;
+        Stretches *stretches;
+        uint64_t weight_ns; /* what a sample stands for */
+        uint64_t n_samples;
+        uint64_t n_unknown; /* of these, which could not be unwound */
+        uint64_t n_lost;
+        uint64_t spent_ns[CALLS_N]; /* in system calls, by their number */
+} Look;
+
+static void look_done(Look *look) {
+        stretches_free(look->stretches);
+        stacks_free(look->stacks);
+        sleepers_done(&look->sleepers);
+        members_done(&look->members);
+}
+
+/* Who had that stack; n: 0 if it could not be unwound. Returns 0 or -ENOMEM. */
+static int unwind(Look *look, const StackSample *sample, StretchFrame *frames, StretchStack *ret) {
+        bool is_complete = false;
+        int n = stacks_unwind(look->stacks, sample, frames, &is_complete);
+
+        if (n < 0)
+                return n;
+        look->n_samples++;
+        look->n_unknown += n == 0;
+        *ret = (StretchStack){
+                .tid = sample->tid,
+                .frames = frames,
+                .n = (size_t) n,
+                .is_complete = n > 0 && is_complete,
+        };
+        return 0;
+}
+
+static int on_runner(const StackSample *sample, void *userdata) {
+        StretchFrame frames[STRETCH_FRAMES_MAX];
+        Look *look = userdata;
+        StretchStack stack;
+        int r;
+
+        if (!members_have(&look->members, sample->pid))
+                return 0;
+        r = unwind(look, sample, frames, &stack);
+        return r < 0 ? r : stretches_add(look->stretches, &stack, look->weight_ns);
+}
+
+/* A futex can be a lock that somebody holds, or something that is not there yet. */
+static bool is_idle(const Look *look, uint32_t call, const StretchFrame *frames, size_t n) {
+        _cleanup_free_ char *name = system_call_get_name(call);
+
+        if (!name)
+                return false;
+        return streq(name, "futex") ? !stacks_wait_for_lock(look->stacks, frames, n)
+                                    : call_is_of_waiting(name);
+}
+
+static int on_sleeper(const StackSample *sample, uint32_t call, void *userdata) {
+        StretchFrame frames[STRETCH_FRAMES_MAX];
+        Look *look = userdata;
+        StretchStack stack;
+        int r;
+
+        r = unwind(look, sample, frames, &stack);
+        if (r < 0)
+                return r;
+        stack.is_idle = is_idle(look, call, frames, stack.n);
+        if (!stack.is_idle && call < CALLS_N)
+                look->spent_ns[call] += look->weight_ns;
+        return stretches_add(look->stretches, &stack, look->weight_ns);
+}
+
+/* Who sleeps has done so since the last time. */
+static int look_once(Look *look, Sampler *sampler, uint64_t since_ns) {
+        uint64_t now = now_ns();
+        int r;
+
+        look->weight_ns = sampler_get_period(sampler);
+        r = sampler_dispatch(sampler, on_runner, look);
+        look->weight_ns = now - since_ns;
+        return r < 0 ? r : sleepers_look(&look->sleepers, now, on_sleeper, look);
+}
+
+static int sample(Look *look, uint64_t whole_ns) {
+        uint64_t begin_ns = now_ns(), looked_ns = begin_ns, done_ns = 0;
+        _cleanup_(sampler_freep) Sampler *sampler = NULL;
+        _cleanup_free_ char *error = NULL;
+        int r;
+
+        r = sampler_new(&sampler, &error);
+        if (r < 0) {
+                warnx("%s", error ?: "Out of memory");
+                return r;
+        }
+        while (r >= 0 && !interrupted && done_ns < whole_ns) {
+                show_progress("Looking where its time goes", done_ns, whole_ns);
+                (void) poll(NULL, 0, LOOK_MS);
+                r = look_once(look, sampler, looked_ns);
+                looked_ns = now_ns();
+                done_ns = looked_ns - begin_ns;
+        }
+        show_progress(NULL, 0, 0);
+        look->n_lost = sampler_count_lost(sampler);
+        if (r < 0)
+                warnx("Out of memory");
+        return r;
+}
+
+static int look_at(Look *look, const char *cgroup, uint64_t whole_ns) {
+        int r;
+
+        look->members.cgroup = cgroup;
+        look->sleepers.members = &look->members;
+        r = stacks_new(&look->stacks);
+        if (r >= 0)
+                r = stretches_new(&look->stretches);
+        if (r < 0) {
+                warnx("Out of memory");
+                return r;
+        }
+        return sample(look, whole_ns);
+}
+
+/* The USDT probes of the program that its main process runs. */
+static int add_usdt(Client *client, const Look *look, const char *unit, Candidates *candidates) {
+        uint32_t pid = unit_main_pid_query(&client->connection, unit);
+        char outside[64], inside[4096];
+        ssize_t n;
+
+        if (pid == 0)
+                return 0;
+        (void) snprintf(outside, sizeof(outside), "/proc/%" PRIu32 "/exe", pid);
+        n = readlink(outside, inside, sizeof(inside) - 1);
+        if (n < 0)
+                return 0;
+        inside[n] = '\0';
+        return candidates_add_usdt(candidates, look->stretches, look->stacks, outside, inside);
+}
+
+static int try(Trial *trial, Client *client, const Candidates *candidates, const char *unit,
+               uint64_t whole_ns) {
+        uint64_t begin_ns, done_ns = 0;
+        int r;
+
+        interrupted = 0;
+        r = trial_begin(trial, &client->connection, candidates, unit);
+        if (r < 0)
+                return r;
+        begin_ns = now_ns();
+        while (!interrupted && done_ns < whole_ns) {
+                show_progress("Measuring what was found", done_ns, whole_ns);
+                (void) poll(NULL, 0, STEP_MS);
+                done_ns = now_ns() - begin_ns;
+        }
+        show_progress(NULL, 0, 0);
+        return trial_read(trial);
+}
+
+/* What could not be seen, and why. */
+static void remark(const Look *look, const Trial *trial) {
+        if (look->n_unknown > 0)
+                warnx("%" PRIu64 " of %" PRIu64 " stacks could not be read: their processes had "
+                      "ended, or their files could not be opened",
+                      look->n_unknown, look->n_samples);
+        if (look->n_lost > 0)
+                warnx("%" PRIu64 " samples were lost: the machine is very busy", look->n_lost);
+        for (size_t i = 0; i < trial->candidates->n; i++) {
+                const Candidate *candidate = &trial->candidates->items[i];
+                const Measured *measured = &trial->measured[i];
+
+                if (measured->refusal)
+                        warnx("%s: %s", candidate->label, measured->refusal);
+                else if (measured->n == 0 && candidate->executable)
+                        warnx("%s: no window of it has ended meanwhile", candidate->label);
+        }
+}
+
+static int suggest_for_unit(Client *client, const char *name) {
+        uint64_t whole_ns = client->options.time_ns ?: DEFAULT_NS;
+        _cleanup_(candidates_done) Candidates candidates = {};
+        _cleanup_free_ char *unit = NULL, *cgroup = NULL;
+        _cleanup_(trial_done) Trial trial = {};
+        _cleanup_(look_done) Look look = {};
+        int r;
+
+        catch_interrupt();
+        r = unit_cgroup_query(&client->connection, name, &unit, &cgroup);
+        if (r >= 0)
+                r = look_at(&look, cgroup, whole_ns / 2);
+        if (r < 0)
+                return r;
+        r = candidates_add_functions(&candidates, look.stretches, look.stacks);
+        if (r >= 0)
+                r = candidates_add_calls(&candidates, look.spent_ns, CALLS_N,
+                                         stretches_get_spent(look.stretches));
+        if (r >= 0)
+                r = add_usdt(client, &look, unit, &candidates);
+        if (r < 0)
+                return connection_complain_reply(r);
+        if (candidates.n == 0) {
+                warnx("Nothing was found to be measured in %s, in %" PRIu64 " stacks: %s", unit,
+                      look.n_samples,
+                      look.n_samples == 0 ? "it did nothing"
+                                          : "no function in which it spends time comes to an end");
+                return -ENOENT;
+        }
+        r = try(&trial, client, &candidates, unit, whole_ns - whole_ns / 2);
+        if (r < 0)
+                return r;
+        remark(&look, &trial);
+        r = proposal_show(&client->output, &trial, unit);
+        return r < 0 ? connection_complain_reply(r) : 0;
+}
+
+static int suggest_for_binding(Client *client, const char *name) {
+        _cleanup_json_ json_object *binding = NULL;
+        char budget[DURATION_MAX], text[DURATION_MAX];
+        uint64_t n, p999;
+        int r;
+
+        r = proxy_get_binding(&client->connection, name, &binding);
+        if (r < 0)
+                return r;
+        n = json_number(binding, "Windows");
+        p999 = lengths_quantile(binding, 999);
+        if (p999 == UINT64_MAX) {
+                warnx("%s has measured no windows yet", name);
+                return -ENODATA;
+        }
+        if (client->output.json != JSON_OFF) {
+                r = json_add(binding, "ProposedBudgetNSec",
+                             json_object_new_uint64(budget_propose(p999)));
+                return r < 0 ? r : output_json(&client->output, binding);
+        }
+        (void) printf("%s: %" PRIu64 " windows, all but one in a thousand took up to %s. "
+                      "Half as much more:\n\ntlobctl set-budget %s %s\n",
+                      name, n, duration_format_short(p999, text), name,
+                      duration_format(budget_propose(p999), budget));
+        if (n < BUDGET_WINDOWS_FEW)
+                (void) printf("\nThere are fewer than %i windows: this is the longest one.\n",
+                              BUDGET_WINDOWS_FEW);
+        return 0;
+}
+
+/* Returns 1, 0, or a negative errno after it has said what is wrong. */
+static int is_binding(Client *client, const char *name) {
+        _cleanup_json_ json_object *bindings = NULL;
+        int r;
+
+        if (strchr(name, '/'))
+                return 1;
+        r = proxy_list_bindings(&client->connection, &bindings);
+        for (size_t i = 0; r >= 0 && i < json_object_array_length(bindings); i++)
+                if (streq(json_string(json_object_array_get_idx(bindings, i), "Name"), name))
+                        return 1;
+        return r;
+}
+
+ExitStatus verb_suggest(Client *client, int argc, char **argv) {
+        int r;
+
+        r = is_binding(client, argv[0]);
+        if (r >= 0)
+                r = r > 0 ? suggest_for_binding(client, argv[0])
+                          : suggest_for_unit(client, argv[0]);
+        return status_of(r);
+}

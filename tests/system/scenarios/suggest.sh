@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# "tlobctl suggest": of a service whose functions are known, what it finds and how long calls take; of
+# PostgreSQL under the load of its own benchmark; that a drop-in can be used as it is; ^C, and what is
+# left behind.
+
+. "${BASH_SOURCE[0]%/*}/assert.sh"
+
+etc=/etc/systemd/system
+server=/usr/libexec/tlob-tests/server
+unit=postgresql@15-main.service
+
+printf '[Service]\nExecStart=%s\n' "$server" >"$etc/known.service"
+printf '[Service]\nExecStart=/usr/bin/sleep infinity\n' >"$etc/idle.service"
+systemctl daemon-reload
+start_fresh
+
+left() {
+        tlobctl list-bindings -j | jq '[.[] | select(.Name | startswith("suggest-"))] | length'
+}
+
+systemctl start known
+tlobctl suggest -j known --for=6s >/run/known.json
+holds "known: what is a request is found" "$(cat /run/known.json)" 'any(.Name == "handle_request")'
+holds "known: and how long it takes" "$(cat /run/known.json)" \
+        '.[] | select(.Name == "handle_request") | .P50NSec >= 2000000 and .P50NSec < 30000000 and .Windows > 20 and
+        .RunningNSec > 2000000 * .Windows and .SleepingNSec > 500000 * .Windows'
+holds "known: and the system call that it sleeps in" "$(cat /run/known.json)" 'any(.Start == "syscall:flock")'
+holds "known: what never ends, and what waits for work, is none" "$(cat /run/known.json)" \
+        'all(.Name != "main" and .Name != "serve" and .Name != "syscall:poll")'
+equal "known: nothing is left" "$(left)" 0
+check "known: it is as it was" systemctl is-active known
+
+# The drop-in, as it is.
+tlobctl suggest known --for=4s >/run/known.txt
+sed 's/^/# /' /run/known.txt
+mkdir -p "$etc/known.service.d"
+sed -n '/^# \/etc/,$p' /run/known.txt >"$etc/known.service.d/50-latency.conf"
+systemctl daemon-reload
+check "known: the drop-in can be used" until_true sh -c 'tlobctl show -j known.service/handle_request | grep -q "\"active\""'
+check "known: tlobd has nothing to say against it" tlobctl verify --unit=known
+rm -r "$etc/known.service.d"
+systemctl daemon-reload
+
+# ^C ends a step, and what is known is shown; a kill leaves bindings, which the next one removes.
+interrupt() { # SECONDS...
+        local pid status=0
+
+        tlobctl suggest -j known --for=60s >/run/known.json &
+        pid=$!
+        for seconds; do
+                pause "$seconds"
+                kill -INT "$pid"
+        done
+        wait "$pid" || status=$?
+        return "$status"
+}
+check "^C: it ends in time" interrupt 3 3
+holds "^C: what is known is shown" "$(cat /run/known.json)" 'any(.Name == "handle_request")'
+equal "^C: nothing is left" "$(left)" 0
+tlobctl suggest known --for=10s >/dev/null 2>&1 &
+killed=$!
+check "a kill: it measures" until_true sh -c "tlobctl list-bindings -j | grep -q suggest-$killed"
+kill -KILL $killed
+wait $killed
+check "a kill: bindings are left" [ "$(left)" -gt 0 ]
+tlobctl suggest -j known --for=2s >/dev/null
+equal "a kill: the next one removes them" "$(left)" 0
+systemctl stop known
+
+# PostgreSQL.
+systemctl start "$unit"
+runuser -u postgres -- createdb bench
+runuser -u postgres -- pgbench -i -q bench 2>/dev/null
+runuser -u postgres -- pgbench -c 4 -T 25 -P 1 bench >/run/bench 2>&1 &
+bench=$!
+pause 6
+tlobctl suggest "$unit" --for=14s >/run/postgres.txt 2>&1
+sed 's/^/# /' /run/postgres.txt
+wait $bench
+sed 's/^/# /' /run/bench
+matches "postgres: queries are found by their USDT probe" "$(cat /run/postgres.txt)" 'usdt:postgresql:query__start +[0-9]+'
+matches "postgres: with its own program" "$(cat /run/postgres.txt)" 'Executable=/usr/lib/postgresql/15/bin/postgres'
+matches "postgres: no transaction has failed" "$(cat /run/bench)" 'number of failed transactions: 0 '
+systemctl stop "$unit"
+
+# A binding.
+printf '[X-Tlob request]\nFunction=handle_request\nBudgetSec=1s\n' >>"$etc/known.service"
+systemctl daemon-reload
+systemctl start known
+check "a binding: it has windows" until_true sh -c '[ "$(tlobctl show -j known.service/request | jq ".[0].Windows")" -gt 5 ]'
+proposal=$(tlobctl suggest known.service/request)
+matches "a binding: a budget is proposed" "$proposal" '^tlobctl set-budget known.service/request [0-9.]+ms$'
+check "a binding: which can be set" sh -c "$(grep '^tlobctl' <<<"$proposal")"
+systemctl stop known
+
+# What people read.
+refuse "a unit that does not run" 1 'known.service does not run' tlobctl suggest known
+refuse "a unit that is none" 1 'There is no unit nobody.service' tlobctl suggest nobody
+refuse "no time" 2 'write 2s to 1h' tlobctl suggest known --for=1ms
+systemctl start idle
+refuse "a unit that does nothing" 1 'Nothing was found to be measured in idle.service' tlobctl suggest idle --for=2s
+matches "nobody may" "$(as_nobody tlobctl suggest idle --for=2s 2>&1)" 'can only be sampled by root'
+systemctl stop idle
+
+rm "$etc"/{known,idle}.service
+systemctl daemon-reload
+finish
