@@ -71,7 +71,10 @@ static int notify(const StoreName *name, const int *fd) {
         return sd_pid_notify_with_fds(0, false, text, fd, fd ? 1 : 0);
 }
 
-/* In place of what it has; fds: NULL: of nothing. Returns whether it has all of them. */
+/*
+ * In place of what it has, of which nothing may be left beside these if we are killed here; fds:
+ * NULL: of nothing. Returns whether it has all of them.
+ */
 static bool tell_service_manager(const BackendOps *ops, const int *fds) {
         bool all = fds;
 
@@ -79,7 +82,11 @@ static bool tell_service_manager(const BackendOps *ops, const int *fds) {
                 StoreName name = name_of(ops, i);
 
                 (void) notify(&name, NULL);
-                all = fds && notify(&name, &fds[i]) > 0 && all;
+        }
+        for (size_t i = 0; fds && i < BACKEND_N_KEPT; i++) {
+                StoreName name = name_of(ops, i);
+
+                all = notify(&name, &fds[i]) > 0 && all;
         }
         return all;
 }
