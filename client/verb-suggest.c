@@ -21,6 +21,7 @@
 #include "base/sentence.h"
 #include "base/system-call.h"
 #include "lengths.h"
+#include "note.h"
 #include "proposal.h"
 #include "proxy.h"
 #include "suggest/members.h"
@@ -33,6 +34,7 @@
 #define DEFAULT_NS (60 * NSEC_PER_SEC)
 #define STEP_MS    100
 #define LOOK_MS    20
+#define RARELY     5 /* between two looks, at least so many times as long as the last one took */
 
 static volatile sig_atomic_t interrupted;
 
@@ -57,8 +59,11 @@ static uint64_t now_ns(void) {
 
 /* How far a step is, on a terminal. what: NULL when it is over. */
 static void show_progress(const char *what, uint64_t done_ns, uint64_t whole_ns) {
-        if (!isatty(STDERR_FILENO))
+        static uint64_t shown = UINT64_MAX;
+
+        if (!isatty(STDERR_FILENO) || (what && done_ns / NSEC_PER_SEC == shown))
                 return;
+        shown = what ? done_ns / NSEC_PER_SEC : UINT64_MAX;
         if (what)
                 (void) fprintf(stderr, "\r%s: %" PRIu64 " of %" PRIu64 " s (^C to go on)", what,
                                done_ns / NSEC_PER_SEC, whole_ns / NSEC_PER_SEC);
@@ -158,7 +163,7 @@ static int sample(Look *look, uint64_t whole_ns) {
         uint64_t begin_ns = now_ns(), looked_ns = begin_ns, done_ns = 0;
         _cleanup_(sampler_freep) Sampler *sampler = NULL;
         _cleanup_free_ char *error = NULL;
-        int r;
+        int r, took_ms = 0;
 
         r = sampler_new(&sampler, &error);
         if (r < 0) {
@@ -166,10 +171,15 @@ static int sample(Look *look, uint64_t whole_ns) {
                 return r;
         }
         while (r >= 0 && !interrupted && done_ns < whole_ns) {
+                uint64_t woken_ns;
+
                 show_progress("Looking where its time goes", done_ns, whole_ns);
-                (void) poll(NULL, 0, LOOK_MS);
+                /* To look at many threads takes long: the machine has better things to do. */
+                (void) poll(NULL, 0, took_ms > LOOK_MS / RARELY ? took_ms * RARELY : LOOK_MS);
+                woken_ns = now_ns();
                 r = look_once(look, sampler, looked_ns);
                 looked_ns = now_ns();
+                took_ms = (int) ((looked_ns - woken_ns) / NSEC_PER_MSEC);
                 done_ns = looked_ns - begin_ns;
         }
         show_progress(NULL, 0, 0);
@@ -232,19 +242,19 @@ static int try(Trial *trial, Client *client, const Candidates *candidates, const
 /* What could not be seen, and why. */
 static void remark(const Look *look, const Trial *trial) {
         if (look->n_unknown > 0)
-                warnx("%" PRIu64 " of %" PRIu64 " stacks could not be read: their processes had "
-                      "ended, or their files could not be opened",
-                      look->n_unknown, look->n_samples);
+                note("%" PRIu64 " of %" PRIu64 " stacks could not be read: their processes had "
+                     "ended, or their files could not be opened",
+                     look->n_unknown, look->n_samples);
         if (look->n_lost > 0)
-                warnx("%" PRIu64 " samples were lost: the machine is very busy", look->n_lost);
+                note("%" PRIu64 " samples were lost: the machine is very busy", look->n_lost);
         for (size_t i = 0; i < trial->candidates->n; i++) {
                 const Candidate *candidate = &trial->candidates->items[i];
                 const Measured *measured = &trial->measured[i];
 
                 if (measured->refusal)
-                        warnx("%s: %s", candidate->label, measured->refusal);
+                        note("%s: %s", candidate->label, measured->refusal);
                 else if (measured->n == 0 && candidate->executable)
-                        warnx("%s: no window of it has ended meanwhile", candidate->label);
+                        note("%s: no window of it has ended meanwhile", candidate->label);
         }
 }
 

@@ -279,7 +279,7 @@ int candidates_add_usdt(Candidates *candidates, const Stretches *stretches, cons
 
 char *candidate_make_name(const Candidate *candidate) {
         const char *label = candidate->label;
-        char name[NAME_MAX_LENGTH + 1];
+        char name[NAME_MAX_LENGTH + 1] = "";
         size_t n = 0;
 
         if (strchr(label, ':'))

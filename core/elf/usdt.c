@@ -123,16 +123,16 @@ static bool is_wanted(const UsdtNote *note, const char *wanted) {
 
 static int add_place(Search *search, const ElfPlace *place) {
         size_t n = search->n_allocated > 0 ? 2 * search->n_allocated : 4;
-        ElfPlace *places = search->site.places;
 
         if (search->site.n_places == search->n_allocated) {
-                places = reallocarray(places, n, sizeof(*places));
+                ElfPlace *places = reallocarray(search->site.places, n, sizeof(*places));
+
                 if (!places)
                         return -ENOMEM;
                 search->site.places = places;
                 search->n_allocated = n;
         }
-        places[search->site.n_places++] = *place;
+        search->site.places[search->site.n_places++] = *place;
         return 0;
 }
 
