@@ -336,20 +336,27 @@ static int take_file(Packet *question, Binding **ret) {
         return 0;
 }
 
+static bool is_want(int r) {
+        return r == -ENOMEM || r == -EMFILE || r == -ENFILE;
+}
+
 /*
  * What its unit's processes see at its path: is it the same file? *ret_path: as /proc shows it, or
- * NULL. *ret_stamp is that of what is there, if anything is.
+ * NULL. *ret_stamp is that of what is there, if anything is. A negative errno: it cannot be looked
+ * at for want of memory or descriptors, which says nothing of the file.
  */
-static bool is_same_file(const Binding *binding, char **ret_path, FileStamp *ret_stamp) {
+static int is_same_file(const Binding *binding, char **ret_path, FileStamp *ret_stamp) {
         _cleanup_(root_done) Root root = ROOT_OWN;
         _cleanup_close_ int fd = -EBADF;
         struct stat st;
+        int r;
 
-        if (binding_open_root(binding, &root, NULL) < 0)
-                return false;
+        r = binding_open_root(binding, &root, NULL);
+        if (r < 0)
+                return is_want(r) ? r : false;
         fd = root_open(&root, binding->resolved.inner_path, O_PATH | O_CLOEXEC);
         if (fd < 0 || fstat(fd, &st) < 0)
-                return false;
+                return is_want(-errno) ? -errno : false;
         if (ret_path)
                 (void) root_path_of_fd(fd, ret_path);
         if (ret_stamp)
@@ -369,7 +376,10 @@ static int answer_current(Packet *question, Packet *answer) {
         r = take_file(question, &binding);
         if (r < 0)
                 return r;
-        packet_put_number(answer, is_same_file(binding, NULL, &stamp));
+        r = is_same_file(binding, NULL, &stamp);
+        if (r < 0)
+                return r;
+        packet_put_number(answer, (uint64_t) r);
         put_stamp(answer, &stamp);
         return 0;
 }
@@ -402,9 +412,11 @@ static int answer_look(Packet *question, Packet *answer) {
         int r;
 
         r = take_file(question, &binding);
+        if (r >= 0)
+                r = is_same_file(binding, &path, NULL);
         if (r < 0)
                 return r;
-        is_same = is_same_file(binding, &path, NULL);
+        is_same = r;
         file = (MappedFile){
                 .device = binding->resolved.device,
                 .inode = binding->resolved.inode,
