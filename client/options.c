@@ -90,6 +90,7 @@ static const Option table[] = {
           "A window is one call of this function" },
         { 0, "syscall", "NAME", GROUP_KEYS, KEY("Syscall"),
           "A window is one such system call of the unit" },
+        { 0, "build-id", "ID", GROUP_KEYS, KEY("BuildID"), "Only in this build of the file" },
         { 0, "budget", "TIME", GROUP_KEYS, KEY("BudgetSec"), "The longest that a window may take" },
         { 0, "running-budget", "TIME", GROUP_KEYS, KEY("RunningBudgetSec"), "... on a CPU" },
         { 0, "waiting-budget", "TIME", GROUP_KEYS, KEY("WaitingBudgetSec"),

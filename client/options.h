@@ -37,7 +37,7 @@ typedef struct KeyValue {
         const char *value; /* NULL: not given */
 } KeyValue;
 
-#define OPTION_KEYS_N 13
+#define OPTION_KEYS_N 14
 
 /* Strings belong to the command line. */
 typedef struct Options {

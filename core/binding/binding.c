@@ -81,6 +81,7 @@ Binding *binding_free(Binding *binding) {
         free(binding->view.root_directory);
         free(binding->view.program);
         source_done(&binding->source);
+        free(binding->build_id);
         free(binding->stop);
         free(binding->start);
         free(binding->executable);
@@ -193,6 +194,11 @@ static int check_call(const Binding *binding, char **ret_error) {
                                       "call is measured whatever program makes it. Remove one of "
                                       "them",
                                       binding->executable, call);
+        if (binding->build_id)
+                return sentence_error(-EINVAL, ret_error,
+                                      "BuildID=%s and Syscall=%s exclude each other: a system call "
+                                      "is of no file. Remove one of them",
+                                      binding->build_id, call);
         if (binding->stop && !streq(binding->stop, "return"))
                 return sentence_error(-EINVAL, ret_error,
                                       "Stop=%s is not possible with Start=%s: the window of a "
@@ -245,8 +251,8 @@ const char *binding_own_name(const Binding *binding) {
 
 bool binding_same_probes(const Binding *a, const Binding *b) {
         return streq_empty(a->executable, b->executable) && streq_empty(a->start, b->start) &&
-               streq_empty(a->stop, b->stop) && streq_empty(a->unit, b->unit) &&
-               streq_empty(a->view.program, b->view.program) &&
+               streq_empty(a->stop, b->stop) && streq_empty(a->build_id, b->build_id) &&
+               streq_empty(a->unit, b->unit) && streq_empty(a->view.program, b->view.program) &&
                streq_empty(a->view.root_directory, b->view.root_directory) &&
                a->choice == b->choice && a->unsafe == b->unsafe && a->enabled == b->enabled;
 }

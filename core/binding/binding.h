@@ -174,7 +174,8 @@ typedef struct Binding {
         char *unit;
         char *executable;
         char *start;
-        char *stop; /* see stop_is_return(), or as start */
+        char *stop;     /* see stop_is_return(), or as start */
+        char *build_id; /* of the one build that it is for, in small letters; NULL: any */
         uint64_t configured_budget_ns[TLOB_N_BUDGETS];
         unsigned budgets_given; /* bit mask over enum tlob_budget: also those given as "infinity" */
         BackendChoice choice;

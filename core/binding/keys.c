@@ -205,6 +205,26 @@ static int set_system_call(Binding *binding, const BindingKey *key, const char *
         return set_whole(binding, key, start, ret_error);
 }
 
+#define BUILD_ID_LENGTH_MIN 8
+#define BUILD_ID_LENGTH_MAX 128
+
+static int set_build_id(Binding *binding, const BindingKey *key, const char *value,
+                        char **ret_error) {
+        size_t n = strlen(value);
+        int r;
+
+        if (n > 0 && (n < BUILD_ID_LENGTH_MIN || n > BUILD_ID_LENGTH_MAX || n % 2 != 0 ||
+                      strspn(value, "0123456789abcdefABCDEF") != n))
+                return sentence_error(-EINVAL, ret_error,
+                                      "%s=%s is not a build-id: write all its hexadecimal digits, "
+                                      "as 'tlobctl verify' and 'file' show them",
+                                      key->name, value);
+        r = free_and_strdup(&binding->build_id, n > 0 ? value : NULL);
+        for (char *p = binding->build_id; r >= 0 && p && *p != '\0'; p++)
+                *p = (char) tolower((unsigned char) *p);
+        return r;
+}
+
 static int set_unit(Binding *binding, const BindingKey *key, const char *value, char **ret_error) {
         if (*value != '\0' && !unit_name_is_valid(value))
                 return sentence_error(-EINVAL, ret_error,
@@ -421,6 +441,7 @@ static int get_cpu_limit(const Binding *binding, const BindingKey *key, char **r
         X("Stop", set_stop, get_text, offsetof(Binding, stop))                                     \
         X("Function", set_function, NULL, 0)                                                       \
         X("Syscall", set_system_call, NULL, 0)                                                     \
+        X("BuildID", set_build_id, get_text, offsetof(Binding, build_id))                          \
         X("BudgetSec", set_budget, get_budget, TLOB_BUDGET_TOTAL)                                  \
         X("RunningBudgetSec", set_budget, get_budget, TLOB_BUDGET_RUNNING)                         \
         X("WaitingBudgetSec", set_budget, get_budget, TLOB_BUDGET_WAITING)                         \

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/sentence.h"
 #include "binding/call.h"
 #include "binding/cost.h"
 #include "binding/executable.h"
@@ -18,6 +19,19 @@
 
 /* Somebody waits, on a machine that may be busy. */
 #define COUNTING_NS UINT64_C(2000000000)
+
+/* It waits for that build: it may come back. */
+static int check_build(const Binding *binding, const ElfFile *elf, char **ret_error) {
+        const char *build_id = elf_file_build_id(elf);
+
+        if (!binding->build_id || streq_empty(binding->build_id, build_id))
+                return 0;
+        if (!build_id)
+                return sentence_error(-EAGAIN, ret_error, "%s has no build-id, but BuildID=%s",
+                                      elf_file_path(elf), binding->build_id);
+        return sentence_error(-EAGAIN, ret_error, "%s is build %s, not BuildID=%s",
+                              elf_file_path(elf), build_id, binding->build_id);
+}
 
 int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) {
         _cleanup_(binding_sites_done) BindingSites sites = {};
@@ -40,7 +54,9 @@ int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) 
         /* What is written from here on is found when it is compared. */
         if (fstat(elf_file_fd(elf), &st) < 0)
                 return -errno;
-        r = binding_resolve_sites(binding, elf, &sites, ret_error);
+        r = check_build(binding, elf, ret_error);
+        if (r >= 0)
+                r = binding_resolve_sites(binding, elf, &sites, ret_error);
         if (r < 0)
                 return r;
         /* A copy of a USDT probe has a note of its own. */

@@ -88,7 +88,7 @@ static int set_property(FakeBinding *binding, const char *key, const char *value
         else if (streq(key, "Unit"))
                 (void) snprintf(binding->unit, sizeof(binding->unit), "%s", value);
         else if (!strstr(key, "BudgetSec") && !streq(key, "Backend") && !streq(key, "Priority") &&
-                 !streq(key, "Required") && !streq(key, "Enabled"))
+                 !streq(key, "Required") && !streq(key, "Enabled") && !streq(key, "BuildID"))
                 return -ENOENT;
         if (streq(key, "Function"))
                 (void) snprintf(binding->stop, sizeof(binding->stop), "return");

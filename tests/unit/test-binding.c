@@ -138,6 +138,20 @@ static void test_function(void **state) {
         assert_null(binding->stop);
 }
 
+static void test_build_id(void **state) {
+        static const char *const bad[] = { "123456", "123456789", "0x12345678", "12 34567", "-" };
+        _cleanup_(binding_freep) Binding *binding = make("x");
+
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+                _cleanup_free_ char *error = NULL;
+
+                assert_int_equal(binding_set_key(binding, "BuildID", bad[i], &error), -EINVAL);
+                assert_non_null(strstr(error, "is not a build-id"));
+        }
+        set(binding, "BuildID", "00ABCDEF");
+        assert_get(binding, "BuildID", "00abcdef");
+}
+
 static void test_bad_values(void **state) {
         static const struct {
                 const char *key, *value;
@@ -278,7 +292,15 @@ static void test_resolve(void **state) {
         assert_int_not_equal(binding->resolved.sites.stop.offset,
                              binding->resolved.sites.start.offset);
 
+        /* Of another build nothing is looked at. */
+        assert_non_null(binding->resolved.build_id);
+        set(binding, "BuildID", binding->resolved.build_id);
+        file = binding_file_free(file);
+        assert_ok(binding_resolve(binding, &file, NULL));
+        set(binding, "BuildID", "0123456789ABCDEF");
         set(binding, "Stop", "no_such_function");
+        assert_not_resolved(binding, -EAGAIN, ", not BuildID=0123456789abcdef");
+        set(binding, "BuildID", "");
         assert_not_resolved(binding, -ESRCH, "no_such_function");
         set(binding, "Executable", "libnothing.so.0");
         assert_not_resolved(binding, -ENOENT, "have no library 'libnothing.so.0'");
@@ -387,6 +409,7 @@ int main(void) {
                 cmocka_unit_test(test_defaults),
                 cmocka_unit_test(test_keys),
                 cmocka_unit_test(test_function),
+                cmocka_unit_test(test_build_id),
                 cmocka_unit_test(test_bad_values),
                 cmocka_unit_test(test_paths_of_a_process),
                 cmocka_unit_test(test_check),

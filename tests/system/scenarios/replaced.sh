@@ -45,7 +45,7 @@ systemctl daemon-reload
 start_fresh
 for name in q link gone; do
         printf '[Binding %s]\nExecutable=%s\nFunction=request\nBudgetSec=1s\n' "$name" "$programs/$name"
-done >/etc/tlob/bindings.d/replaced.conf
+done >/etc/tlob/bindings.d/{replaced,pinned}.conf
 check "bindings without a unit" tlobctl reload
 
 # In place.
@@ -183,6 +183,29 @@ check "and when it runs the new one" grows
 check "of which nothing is to be said" until_true is s.service/a StateReason ""
 systemctl stop s
 
-rm -r "$programs" "$etc/s.service" "$etc/w.service" "$etc/c@.service" /etc/tlob/bindings.d/replaced.conf
+# BuildID=: for one build only.
+cp "$before" "$programs/pinned"
+build=$(tlobctl verify -j --executable="$programs/pinned" --function=request --budget=1s | jq -r '.[0].BuildID')
+printf '[Binding pinned]\nExecutable=%s\nFunction=request\nBudgetSec=1s\nBuildID=%s\n' "$programs/pinned" "$build" \
+        >/etc/tlob/bindings.d/pinned.conf
+check "BuildID=: it can be set up" tlobctl reload
+equal "BuildID=: it is active" "$(property pinned State)" active
+"$programs/pinned"
+equal "BuildID=: it measures that build" "$(property pinned Windows)" 1
+cp "$after" "$programs/new"
+mv "$programs/new" "$programs/pinned"
+measured_again pinned waiting
+matches "BuildID=: and says why" "$(property pinned StateReason)" "pinned is build [0-9a-f]+, not BuildID=$build"
+"$programs/pinned"
+equal "BuildID=: another one is not measured" "$(property pinned Windows)" 1
+cp "$before" "$programs/new"
+mv "$programs/new" "$programs/pinned"
+measured_again pinned active
+"$programs/pinned"
+equal "BuildID=: that one is, when it comes back" "$(property pinned Windows)" 2
+refuse "BuildID=: no build-id" 1 "is not a build-id" \
+        tlobctl verify --executable="$programs/pinned" --function=request --budget=1s --build-id=1.2
+
+rm -r "$programs" "$etc/s.service" "$etc/w.service" "$etc/c@.service" /etc/tlob/bindings.d/{replaced,pinned}.conf
 systemctl daemon-reload
 finish
