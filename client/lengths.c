@@ -2,9 +2,7 @@
 
 #include "lengths.h"
 
-/* [[upper, count], ...]; null for the upper bound that there is not. */
-size_t lengths_read(const json_object *binding, HistogramBucket **ret) {
-        json_object *array = json_object_object_get(binding, "Histogram");
+size_t lengths_read_array(const json_object *array, HistogramBucket **ret) {
         size_t n =
                 json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
         HistogramBucket *buckets = calloc(n + 1, sizeof(*buckets));
@@ -20,6 +18,10 @@ size_t lengths_read(const json_object *binding, HistogramBucket **ret) {
         }
         *ret = buckets;
         return buckets ? n : 0;
+}
+
+size_t lengths_read(const json_object *binding, HistogramBucket **ret) {
+        return lengths_read_array(json_object_object_get(binding, "Histogram"), ret);
 }
 
 uint64_t lengths_count(const json_object *binding) {

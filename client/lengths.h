@@ -9,6 +9,11 @@
 
 /* How long the windows of a binding took, from its properties. */
 
+/*
+ * As below, from [[upper, count], ...], with null for the upper bound that there is not.
+ */
+size_t lengths_read_array(const json_object *array, HistogramBucket **ret);
+
 /* The histogram; how many buckets there are, 0 also for want of memory. The caller frees *ret. */
 size_t lengths_read(const json_object *binding, HistogramBucket **ret);
 

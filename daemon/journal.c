@@ -226,3 +226,23 @@ int journal_binding_recovery(const Binding *binding) {
         entry_add_unit(&entry, binding->unit);
         return entry_send(&entry);
 }
+
+int journal_worse_build(const Binding *binding, const BuildComparison *comparison) {
+        const char *id = binding->resolved.build_id ?: "";
+        char before[DURATION_MAX], now[DURATION_MAX];
+        _cleanup_(entry_done) Entry entry = {};
+
+        entry_begin(&entry, TLOB_MESSAGE_WORSE_BUILD_STR, LOG_WARNING);
+        entry_add(&entry,
+                  "MESSAGE=%s: p99 %s -> %s since build %.12s (%" PRIu64 " windows; before: %.12s)",
+                  binding->name, duration_format_short(comparison->before_ns, before),
+                  duration_format_short(comparison->now_ns, now), id, comparison->n_windows,
+                  comparison->before_id);
+        entry_add(&entry, "TLOB_BINDING=%s", binding->name);
+        entry_add(&entry, "TLOB_BUILD_ID=%s", id);
+        entry_add(&entry, "TLOB_BUILD_ID_BEFORE=%s", comparison->before_id);
+        entry_add(&entry, "TLOB_P99_NS=%" PRIu64, comparison->now_ns);
+        entry_add(&entry, "TLOB_P99_NS_BEFORE=%" PRIu64, comparison->before_ns);
+        entry_add_unit(&entry, binding->unit);
+        return entry_send(&entry);
+}

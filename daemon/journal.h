@@ -28,6 +28,16 @@ int journal_unwritten(uint64_t n);
 /* The binding is failed now, for its state_reason. */
 int journal_binding_failure(const Binding *binding);
 
+/* A binding that takes longer in a build of its file than in the one before. */
+typedef struct BuildComparison {
+        const char *before_id;
+        uint64_t before_ns; /* the 99th percentile */
+        uint64_t now_ns;
+        uint64_t n_windows; /* of the build that is measured now */
+} BuildComparison;
+
+int journal_worse_build(const Binding *binding, const BuildComparison *comparison);
+
 /* The binding was failed, and measures now. */
 int journal_binding_recovery(const Binding *binding);
 

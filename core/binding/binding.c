@@ -68,6 +68,10 @@ static void measurement_done(BindingMeasurement *measurement) {
         free(measurement->backend_reason);
         free(measurement->given_up);
         histogram_free(measurement->past_lengths);
+        for (size_t i = 0; i < ELEMENTSOF(measurement->builds); i++) {
+                free(measurement->builds[i].id);
+                histogram_free(measurement->builds[i].lengths);
+        }
 }
 
 Binding *binding_free(Binding *binding) {

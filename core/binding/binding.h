@@ -140,6 +140,12 @@ typedef struct BindingUsers {
         uint64_t usec;  /* when; 0: never */
 } BindingUsers;
 
+/* How long the windows in one build of its file took: see binding/build.h. */
+typedef struct BindingBuild {
+        char *id; /* NULL: there is none */
+        Histogram *lengths;
+} BindingBuild;
+
 /* What became of it. */
 typedef struct BindingMeasurement {
         BindingState state;
@@ -157,6 +163,8 @@ typedef struct BindingMeasurement {
 
         Statistics past;         /* from when its probes were set before */
         Histogram *past_lengths; /* the same; owned; NULL: there were no windows */
+        BindingBuild builds[2];  /* of these, since this daemon began; owned; the last one first */
+        bool is_compared;        /* the last build with the one before, and it was told */
 } BindingMeasurement;
 
 /* Reports that the rate limit holds back. */

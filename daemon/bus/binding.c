@@ -224,6 +224,17 @@ static int get_reach(sd_bus *b, const char *path, const char *interface, const c
         return sd_bus_message_append(reply, "s", text ?: "");
 }
 
+static int append_lengths(sd_bus_message *m, const Histogram *lengths) {
+        int r;
+
+        r = sd_bus_message_open_container(m, 'a', "(tt)");
+        for (size_t i = 0; i < TLOB_BUCKETS && r >= 0; i++)
+                if (lengths->counts[i] > 0)
+                        r = sd_bus_message_append(m, "(tt)", histogram_upper_bound(i),
+                                                  lengths->counts[i]);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
 static int get_histogram(sd_bus *b, const char *path, const char *interface, const char *property,
                          sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         Histogram histogram = {};
@@ -233,18 +244,34 @@ static int get_histogram(sd_bus *b, const char *path, const char *interface, con
         /* A back end that does not know them: no buckets, as the XML says. */
         if (r < 0 && r != -EOPNOTSUPP)
                 return r;
-        r = sd_bus_message_open_container(reply, 'a', "(tt)");
-        if (r < 0)
-                return r;
-        for (size_t i = 0; i < TLOB_BUCKETS; i++) {
-                if (histogram.counts[i] == 0)
-                        continue;
-                r = sd_bus_message_append(reply, "(tt)", histogram_upper_bound(i),
-                                          histogram.counts[i]);
-                if (r < 0)
-                        return r;
-        }
-        return sd_bus_message_close_container(reply);
+        return append_lengths(reply, &histogram);
+}
+
+static int append_build(sd_bus_message *m, const char *id, const Histogram *lengths) {
+        int r;
+
+        r = sd_bus_message_open_container(m, 'r', "sa(tt)");
+        if (r >= 0)
+                r = sd_bus_message_append(m, "s", id);
+        if (r >= 0)
+                r = append_lengths(m, lengths);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int get_builds(sd_bus *b, const char *path, const char *interface, const char *property,
+                      sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Binding *binding = userdata;
+        const BindingBuild *before;
+        Histogram lengths;
+        int r;
+
+        before = manager_get_builds(binding, &lengths);
+        r = sd_bus_message_open_container(reply, 'a', "(sa(tt))");
+        if (r >= 0 && before)
+                r = append_build(reply, binding->resolved.build_id, &lengths);
+        if (r >= 0 && before)
+                r = append_build(reply, before->id, before->lengths);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
 /*
@@ -395,6 +422,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("MaxNSec", "t", get_counter, 0, 0),
         SD_BUS_PROPERTY("ProbesNSec", "t", get_counter, 0, 0),
         SD_BUS_PROPERTY("Histogram", "a(tt)", get_histogram, 0, 0),
+        SD_BUS_PROPERTY("Builds", "a(sa(tt))", get_builds, 0, 0),
         SD_BUS_PROPERTY("Counters", "a{st}", get_counters, 0, 0),
         SD_BUS_VTABLE_END,
 };

@@ -12,6 +12,7 @@
 #include "binding/keys.h"
 #include "binding/sites.h"
 #include "log.h"
+#include "manager/builds.h"
 #include "manager/past.h"
 #include "manager/reports.h"
 #include "manager/watch.h"
@@ -196,6 +197,7 @@ int manager_attach_binding(Manager *m, Binding *binding, const BindingFile *file
         manager_take_over_limit(m, binding);
         manager_take_over_past(binding);
         manager_watch_file(m, binding, file);
+        manager_compare_build(m, binding);
         warn_of_stop(binding);
         return 0;
 }

@@ -97,6 +97,7 @@ struct Manager {
 
         Move move;
         Guard guard;
+        sd_event_source *builds_timer; /* see manager/builds.c; NULL: nothing is to be compared */
 
         const FollowHandlers *follow;
 

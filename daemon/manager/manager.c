@@ -18,6 +18,7 @@
 #include "base/sentence.h"
 #include "cgroup.h"
 #include "log.h"
+#include "manager/builds.h"
 #include "manager/choice.h"
 #include "manager/files.h"
 #include "manager/follow.h"
@@ -75,6 +76,7 @@ void manager_stop(Manager *m) {
         if (m->templates)
                 templates_stop(m->templates);
         manager_stop_guard(m);
+        manager_stop_comparing(m);
         for (size_t i = 0; m->config && i < m->config->bindings.n; i++)
                 manager_detach_binding(m, m->config->bindings.items[i]);
         if (m->backends)

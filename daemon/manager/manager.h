@@ -168,6 +168,12 @@ int manager_get_statistics(Manager *manager, Binding *binding, Statistics *ret);
 
 /* The lengths of its windows, for the same time. -EOPNOTSUPP: its back end does not know them. */
 int manager_get_histogram(Manager *manager, const Binding *binding, Histogram *ret);
+
+/*
+ * Those of the build that its file is now, and the build that it was before, owned by the binding.
+ * NULL: no other one has been measured since tlobd was started, or the last reset.
+ */
+const BindingBuild *manager_get_builds(const Binding *binding, Histogram *ret);
 int manager_reset_statistics(Manager *manager, Binding *binding);
 
 typedef struct ManagerTotals {

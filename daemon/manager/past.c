@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "manager/past.h"
 
+#include "binding/build.h"
 #include "log.h"
 
 void manager_note_past(const Binding *binding) {
@@ -24,12 +25,13 @@ void manager_take_over_past(Binding *binding) {
 
 void manager_add_past(Binding *binding, const Statistics *final, const Histogram *lengths) {
         statistics_add(&binding->measurement.past, final);
-        if (binding_keep_lengths(binding, lengths) < 0)
+        if (binding_keep_lengths(binding, lengths) < 0 || binding_note_build(binding, lengths) < 0)
                 log_oom();
 }
 
 void manager_clear_past(Binding *binding) {
         binding->measurement.past = (Statistics){};
         binding->measurement.past_lengths = histogram_free(binding->measurement.past_lengths);
+        binding_forget_builds(binding);
         manager_note_past(binding);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * A service as many are: a loop waits for the next request, and has it handled, which takes 2 ms of
- * a CPU and 3 ms of sleep in a system call that waits for no work. At SIGTERM it says how many it
- * has handled.
+ * A service as many are: a loop waits for the next request, and has it handled, which takes WORK_NS
+ * of a CPU and up to 3 ms of sleep in a system call that waits for no work. At SIGTERM it says how
+ * many it has handled.
  *
  * usage: server
  */
@@ -37,7 +37,7 @@ __attribute__((noinline)) static void compute(void) {
         uint64_t begin = cpu_ns();
         volatile unsigned n = 0;
 
-        while (cpu_ns() - begin < 2000000)
+        while (cpu_ns() - begin < WORK_NS)
                 for (unsigned i = 0; i < 1000; i++)
                         n = i;
         (void) n;

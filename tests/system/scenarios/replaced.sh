@@ -45,7 +45,7 @@ systemctl daemon-reload
 start_fresh
 for name in q link gone; do
         printf '[Binding %s]\nExecutable=%s\nFunction=request\nBudgetSec=1s\n' "$name" "$programs/$name"
-done >/etc/tlob/bindings.d/{replaced,pinned}.conf
+done >/etc/tlob/bindings.d/replaced.conf
 check "bindings without a unit" tlobctl reload
 
 # In place.
@@ -182,6 +182,35 @@ systemctl restart s
 check "and when it runs the new one" grows
 check "of which nothing is to be said" until_true is s.service/a StateReason ""
 systemctl stop s
+
+# An upgrade that makes a service slower, while it is measured.
+cp /usr/libexec/tlob-tests/server "$programs/server"
+printf '[Service]\nExecStart=%s\n[X-Tlob request]\nFunction=handle_request\nBudgetSec=1s\n' "$programs/server" \
+        >"$etc/upgraded.service"
+systemctl daemon-reload
+systemctl start upgraded
+more_than() {
+        [ "$(property upgraded.service/request Windows)" -gt "$1" ]
+}
+WAIT=60 check "an upgrade: it is measured" until_true more_than 1100
+holds "an upgrade: there is one build yet" "$(tlobctl show -j upgraded.service/request)" '.[0].Builds == []'
+cp /usr/libexec/tlob-tests/server-slow "$programs/new"
+mv "$programs/new" "$programs/server"
+systemctl restart upgraded
+check "an upgrade: there are two builds" until_true sh -c \
+        "tlobctl show -j upgraded.service/request | jq -e '.[0].Builds | length == 2 and .[0][0] != .[1][0]'"
+worse=$(WAIT=120 wait_for_entry '.TLOB_P99_NS != null' -t tlob)
+holds "an upgrade: that it has become slower is told" "$worse" \
+        '.TLOB_BINDING == "upgraded.service/request" and .OBJECT_SYSTEMD_UNIT == "upgraded.service" and
+        (.TLOB_P99_NS | tonumber) > (.TLOB_P99_NS_BEFORE | tonumber) * 1.25 and
+        .TLOB_BUILD_ID != .TLOB_BUILD_ID_BEFORE'
+matches "an upgrade: in words" "$(jq -r .MESSAGE <<<"$worse")" \
+        '^upgraded.service/request: p99 [0-9.]+ms -> [0-9.]+ms since build [0-9a-f]{12} '
+tlobctl show upgraded.service/request | grep -A1 Builds | sed 's/^/# /'
+matches "an upgrade: and both are shown" "$(tlobctl show upgraded.service/request)" \
+        'Builds: +[0-9a-f]{12}: p50 [0-9.]+ms, p99 [0-9.]+ms, p99.9 [0-9.]+ms of [0-9]+ windows'
+systemctl stop upgraded
+rm "$etc/upgraded.service"
 
 # BuildID=: for one build only.
 cp "$before" "$programs/pinned"

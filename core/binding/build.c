@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Two builds are known: that which was measured last, and the one before it. Which one is measured
+ * now, the file says.
+ */
+
+#include "binding/build.h"
+
+#define WINDOWS_MIN 1000
+#define WORSE_PART  50 /* of the windows: 2 of 100 */
+
+static void build_done(BindingBuild *build) {
+        free(build->id);
+        histogram_free(build->lengths);
+        *build = (BindingBuild){};
+}
+
+void binding_forget_builds(Binding *binding) {
+        build_done(&binding->measurement.builds[0]);
+        build_done(&binding->measurement.builds[1]);
+        binding->measurement.is_compared = false;
+}
+
+static bool is_empty(const Histogram *lengths) {
+        static const Histogram none = {};
+
+        return memcmp(lengths, &none, sizeof(none)) == 0;
+}
+
+int binding_note_build(Binding *binding, const Histogram *lengths) {
+        const char *id = binding->resolved.build_id;
+        BindingBuild *builds = binding->measurement.builds;
+        BindingBuild build = {};
+
+        if (!id || is_empty(lengths))
+                return 0;
+        if (builds[0].id && streq(builds[0].id, id)) {
+                histogram_add(builds[0].lengths, lengths);
+                return 0;
+        }
+        build.id = strdup(id);
+        build.lengths = malloc(sizeof(*build.lengths));
+        if (!build.id || !build.lengths) {
+                build_done(&build);
+                return -ENOMEM;
+        }
+        *build.lengths = *lengths;
+        build_done(&builds[1]);
+        builds[1] = builds[0];
+        builds[0] = build;
+        binding->measurement.is_compared = false;
+        return 0;
+}
+
+const BindingBuild *binding_add_build(const Binding *binding, Histogram *lengths) {
+        const BindingBuild *builds = binding->measurement.builds, *before = &builds[0];
+        const char *id = binding->resolved.build_id;
+
+        if (id && builds[0].id && streq(builds[0].id, id)) {
+                histogram_add(lengths, builds[0].lengths);
+                before = &builds[1];
+        }
+        return id && before->id ? before : NULL;
+}
+
+static uint64_t count(const Histogram *lengths, size_t from) {
+        uint64_t n = 0;
+
+        for (size_t i = from; i < TLOB_BUCKETS; i++)
+                n += lengths->counts[i];
+        return n;
+}
+
+/* The bucket that the 99th percentile is in. */
+static size_t find_p99(const Histogram *lengths, uint64_t n) {
+        uint64_t above = 0;
+        size_t bucket = TLOB_BUCKETS - 1;
+
+        for (; bucket > 0; bucket--) {
+                above += lengths->counts[bucket];
+                if (above > n / 100)
+                        break;
+        }
+        return bucket;
+}
+
+bool lengths_are_worse(const Histogram *before, const Histogram *now, uint64_t *ret_before_ns,
+                       uint64_t *ret_now_ns) {
+        uint64_t n_before = count(before, 0), n_now = count(now, 0), before_ns, now_ns;
+        size_t p99;
+
+        if (n_before < WINDOWS_MIN || n_now < WINDOWS_MIN)
+                return false;
+        p99 = find_p99(before, n_before);
+        before_ns = histogram_upper_bound(p99);
+        now_ns = histogram_upper_bound(find_p99(now, n_now));
+        if (count(now, p99 + 1) <= n_now / WORSE_PART || now_ns < before_ns + before_ns / 4)
+                return false;
+        *ret_before_ns = before_ns;
+        *ret_now_ns = now_ns;
+        return true;
+}

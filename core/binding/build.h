@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BINDING_BUILD_H
+#define BINDING_BUILD_H
+
+#include "binding/binding.h"
+
+/* How long windows took, by the build of the file: whether an upgrade has made them longer. */
+
+/*
+ * The windows of these lengths were measured in the file that the binding is resolved to, and it is
+ * about to be measured anew, there or in another one. Returns 0 or -ENOMEM.
+ */
+int binding_note_build(Binding *binding, const Histogram *lengths);
+
+void binding_forget_builds(Binding *binding);
+
+/*
+ * Adds to lengths, those of the windows that are measured now, what was noted of the same build.
+ * Returns the build before it, owned by the binding; NULL: none is known.
+ */
+const BindingBuild *binding_add_build(const Binding *binding, Histogram *lengths);
+
+/*
+ * Has it clearly become worse? At least a thousand windows of each; more than 2 of 100 take longer
+ * than 99 of 100 did before; and the 99th percentile is at least a quarter longer, which it is in
+ * *ret_before_ns and *ret_now_ns.
+ */
+bool lengths_are_worse(const Histogram *before, const Histogram *now, uint64_t *ret_before_ns,
+                       uint64_t *ret_now_ns);
+
+#endif
