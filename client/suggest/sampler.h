@@ -16,6 +16,7 @@ typedef struct Sampler Sampler;
 #define SAMPLE_REGISTERS 17
 #define SAMPLE_IP        16
 #define SAMPLE_SP        7
+#define SAMPLE_BP        6
 
 typedef struct StackSample {
         uint64_t time_ns; /* CLOCK_MONOTONIC */

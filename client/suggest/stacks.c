@@ -152,12 +152,54 @@ static bool read_memory(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *ret, void *u
         return true;
 }
 
+/* An address in the code of a module, as an offset in its file. */
+static bool to_offset(Dwfl_Module *module, Dwarf_Addr pc, uint64_t *ret) {
+        GElf_Addr bias;
+        GElf_Phdr phdr;
+        Elf *elf;
+
+        elf = dwfl_module_getelf(module, &bias);
+        for (int i = 0; elf && gelf_getphdr(elf, i, &phdr); i++)
+                if (phdr.p_type == PT_LOAD && (phdr.p_flags & PF_X) && pc - bias >= phdr.p_vaddr &&
+                    pc - bias - phdr.p_vaddr < phdr.p_filesz) {
+                        *ret = pc - bias - phdr.p_vaddr + phdr.p_offset;
+                        return true;
+                }
+        return false;
+}
+
+static bool is_code(const Process *process, uint64_t address) {
+        Dwfl_Module *module = dwfl_addrmodule(process->dwfl, address);
+
+        return module && to_offset(module, address, &(uint64_t){ 0 });
+}
+
+/*
+ * Of what sleeps, the frame pointer is not known. A function that has one keeps that of its caller,
+ * which lies further up, and above it the address that it returns to: the first such pair is taken
+ * for its frame. Where no function has one, nobody asks for it.
+ */
+static uint64_t find_frame(const Process *process) {
+        const StackSample *sample = process->sample;
+        uint64_t sp = sample->registers[SAMPLE_SP], end = sp + sample->stack_size, pair[2];
+
+        for (uint64_t at = (sp + 7) & ~UINT64_C(7); at + sizeof(pair) <= end; at += sizeof(*pair)) {
+                memcpy(pair, sample->stack + (at - sp), sizeof(pair));
+                if (pair[0] > at && pair[0] < end && pair[0] % sizeof(*pair) == 0 &&
+                    is_code(process, pair[1]))
+                        return at;
+        }
+        return 0;
+}
+
 static bool set_registers(Dwfl_Thread *thread, void *userdata) {
         const StackSample *sample = ((const Process *) userdata)->sample;
         Dwarf_Word words[SAMPLE_REGISTERS];
 
         for (size_t i = 0; i < SAMPLE_REGISTERS; i++)
                 words[i] = sample->registers[i];
+        if (words[SAMPLE_BP] == 0)
+                words[SAMPLE_BP] = find_frame(userdata);
         return dwfl_thread_state_registers(thread, 0, SAMPLE_REGISTERS, words);
 }
 
@@ -317,22 +359,6 @@ static int find_function(Stacks *stacks, const Module *module, uint64_t offset, 
         }
         *ret = place->function;
         return 0;
-}
-
-/* An address in a module, as an offset in its file. */
-static bool to_offset(Dwfl_Module *module, Dwarf_Addr pc, uint64_t *ret) {
-        GElf_Addr bias;
-        GElf_Phdr phdr;
-        Elf *elf;
-
-        elf = dwfl_module_getelf(module, &bias);
-        for (int i = 0; elf && gelf_getphdr(elf, i, &phdr); i++)
-                if (phdr.p_type == PT_LOAD && pc - bias >= phdr.p_vaddr &&
-                    pc - bias - phdr.p_vaddr < phdr.p_filesz) {
-                        *ret = pc - bias - phdr.p_vaddr + phdr.p_offset;
-                        return true;
-                }
-        return false;
 }
 
 typedef struct Walk {
