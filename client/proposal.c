@@ -11,7 +11,9 @@
 #include "bus-json.h"
 
 #define SECTIONS_MAX 4
-#define SIMILAR_PART 20 /* numbers of windows that differ by less are as good as the same */
+
+/* Numbers of windows that differ by less than this part, in as much time, are as good as equal. */
+#define SIMILAR_PART 3
 
 static const Field fields[] = {
         { "Name", "NAME", FIELD_WRAPPED },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The bindings are called "suggest-PID-N", by the process that has added them: whoever comes after
- * one that was killed can tell, and removes them.
+ * A binding is called "suggest-PID-N", by the process that has added it: whoever comes after one
+ * that was killed can tell, and removes it.
  */
 
 #include "trial.h"
@@ -16,6 +16,9 @@
 #include "tlob-bus.h"
 
 #define NAME_FORMAT "suggest-%i-%zu"
+
+/* Nobody has asked for this one in particular, so it may take less than others. */
+#define CPU_LIMIT "25%"
 
 static int remove_binding(Connection *connection, const char *name) {
         _cleanup_message_ sd_bus_message *call = NULL;
@@ -60,6 +63,7 @@ static int append_keys(sd_bus_message *call, const char *name, const char *unit,
                 { "Start", candidate->start },
                 { "Stop", candidate->stop },
                 { "BudgetSec", "infinity" },
+                { "CPULimit", CPU_LIMIT },
         };
         int r;
 
@@ -74,13 +78,18 @@ static int append_keys(sd_bus_message *call, const char *name, const char *unit,
         return r < 0 ? r : sd_bus_message_append(call, "t", UINT64_C(0));
 }
 
-/* Returns 1 if it was added, 0 if it was refused. */
-static int add_binding(Trial *trial, size_t i, const char *unit) {
+int trial_init(Trial *trial, Connection *connection, const Candidates *candidates) {
+        *trial = (Trial){ .connection = connection, .candidates = candidates };
+        return remove_orphans(connection);
+}
+
+int trial_begin(Trial *trial, size_t candidate, const char *unit) {
+        Measured *measured = &trial->measured[candidate];
         _cleanup_message_ sd_bus_message *call = NULL;
         _cleanup_free_ char *name = NULL;
         int r;
 
-        if (asprintf(&name, NAME_FORMAT, getpid(), i) < 0) {
+        if (asprintf(&name, NAME_FORMAT, getpid(), candidate) < 0) {
                 name = NULL;
                 return connection_complain_arguments(-ENOMEM);
         }
@@ -88,67 +97,59 @@ static int add_binding(Trial *trial, size_t i, const char *unit) {
                                 &call);
         if (r < 0)
                 return r;
-        r = append_keys(call, name, unit, &trial->candidates->items[i]);
+        r = append_keys(call, name, unit, &trial->candidates->items[candidate]);
         if (r < 0)
                 return connection_complain_arguments(r);
-        r = connection_ask(trial->connection, call, NULL, &trial->measured[i].refusal);
+        measured->was_tried = true;
+        r = connection_ask(trial->connection, call, NULL, &measured->refusal);
         if (r == -EREMOTEIO)
                 return 0;
         if (r < 0) {
-                warnx("%s", trial->measured[i].refusal ?: "Out of memory");
+                warnx("%s", measured->refusal ?: "Out of memory");
                 return r;
         }
-        trial->names[i] = TAKE_PTR(name);
+        trial->name = TAKE_PTR(name);
         return 1;
 }
 
-int trial_begin(Trial *trial, Connection *connection, const Candidates *candidates,
-                const char *unit) {
-        int r;
-
-        *trial = (Trial){ .connection = connection, .candidates = candidates };
-        r = remove_orphans(connection);
-        for (size_t i = 0; i < candidates->n && r >= 0; i++)
-                r = add_binding(trial, i, unit);
-        return r < 0 ? r : 0;
-}
-
-static int read_one(Trial *trial, size_t i) {
+static int read_measured(Connection *connection, const char *name, Measured *ret) {
         static const char *const states[] = { "RunningNSec", "WaitingNSec", "SleepingNSec" };
         _cleanup_json_ json_object *binding = NULL;
-        Measured *measured = &trial->measured[i];
         int r;
 
-        r = proxy_get_binding(trial->connection, trial->names[i], &binding);
+        r = proxy_get_binding(connection, name, &binding);
         if (r < 0)
                 return r;
-        measured->n = lengths_count(binding);
+        ret->n = lengths_count(binding);
         if (streq(json_string(binding, "State"), "failed"))
-                measured->refusal = strdup(json_string(binding, "StateReason"));
-        measured->max_ns = json_number(binding, "MaxNSec");
-        measured->p50_ns = lengths_quantile(binding, 500);
-        measured->p99_ns = lengths_quantile(binding, 990);
-        measured->p999_ns = lengths_quantile(binding, 999);
+                ret->refusal = strdup(json_string(binding, "StateReason"));
+        ret->max_ns = json_number(binding, "MaxNSec");
+        ret->p50_ns = lengths_quantile(binding, 500);
+        ret->p99_ns = lengths_quantile(binding, 990);
+        ret->p999_ns = lengths_quantile(binding, 999);
         for (size_t state = 0; state < ELEMENTSOF(states); state++)
-                measured->spent_ns[state] = json_number(binding, states[state]);
+                ret->spent_ns[state] = json_number(binding, states[state]);
         return 0;
 }
 
-int trial_read(Trial *trial) {
-        int r = 0;
+static void forget_binding(Trial *trial) {
+        if (trial->name)
+                (void) remove_binding(trial->connection, trial->name);
+        free(trial->name);
+        trial->name = NULL;
+}
 
-        for (size_t i = 0; i < trial->candidates->n && r >= 0; i++)
-                if (trial->names[i])
-                        r = read_one(trial, i);
+int trial_end(Trial *trial, size_t candidate) {
+        int r;
+
+        r = read_measured(trial->connection, trial->name, &trial->measured[candidate]);
+        forget_binding(trial);
         return r;
 }
 
 void trial_done(Trial *trial) {
-        for (size_t i = 0; i < CANDIDATES_MAX; i++) {
-                if (trial->names[i])
-                        (void) remove_binding(trial->connection, trial->names[i]);
-                free(trial->names[i]);
+        forget_binding(trial);
+        for (size_t i = 0; i < CANDIDATES_MAX; i++)
                 free(trial->measured[i].refusal);
-        }
         *trial = (Trial){};
 }

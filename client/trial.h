@@ -6,11 +6,12 @@
 #include "suggest/candidates.h"
 
 /*
- * Candidates are measured for a while by bindings of their own, which report nothing; what their
- * probes may cost is limited as for all bindings.
+ * Candidates are measured for a while by bindings of their own, which report nothing. One after the
+ * other: what is measured costs something, and is part of what is measured around it.
  */
 
 typedef struct Measured {
+        bool was_tried;
         char *refusal; /* why it cannot be measured; NULL: it was */
         uint64_t n;    /* windows that ended */
         uint64_t p50_ns, p99_ns, p999_ns, max_ns;
@@ -20,22 +21,26 @@ typedef struct Measured {
 typedef struct Trial {
         Connection *connection;
         const Candidates *candidates;
-        char *names[CANDIDATES_MAX]; /* of the bindings; NULL: there is none */
+        char *name; /* of the binding that measures now; NULL: there is none */
         Measured measured[CANDIDATES_MAX];
 } Trial;
 
 /*
- * Adds a binding for each candidate, confined to the unit, after it has removed those that another
- * tlobctl left behind when it was killed. One that the daemon refuses is noted. Returns 0, or a
- * negative errno after it has said what is wrong.
+ * Removes bindings that another tlobctl left behind when it was killed. Returns 0, or a negative
+ * errno after it has said what is wrong.
  */
-int trial_begin(Trial *trial, Connection *connection, const Candidates *candidates,
-                const char *unit);
+int trial_init(Trial *trial, Connection *connection, const Candidates *candidates);
 
-/* Reads what they have measured. Returns as above. */
-int trial_read(Trial *trial);
+/*
+ * Adds a binding for a candidate, confined to the unit. That the daemon refuses it is noted.
+ * Returns 1, 0 if it was refused, or an error as above.
+ */
+int trial_begin(Trial *trial, size_t candidate, const char *unit);
 
-/* Removes the bindings. */
+/* Reads what it has measured, and removes it. Returns as trial_init(). */
+int trial_end(Trial *trial, size_t candidate);
+
+/* Removes what is there. */
 void trial_done(Trial *trial);
 
 #endif

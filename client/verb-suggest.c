@@ -42,12 +42,28 @@ static void on_interrupt(int number) {
         interrupted = 1;
 }
 
-/* Whatever it is told, it ends what it has begun, and takes its bindings away. */
+/*
+ * Whatever it is told, it ends what it has begun, and takes its binding away. Signals come while it
+ * waits only, and so interrupt no call.
+ */
 static void catch_interrupt(void) {
         const struct sigaction action = { .sa_handler = on_interrupt };
+        sigset_t mask;
 
+        (void) sigemptyset(&mask);
+        (void) sigaddset(&mask, SIGINT);
+        (void) sigaddset(&mask, SIGTERM);
+        (void) sigprocmask(SIG_BLOCK, &mask, NULL);
         (void) sigaction(SIGINT, &action, NULL);
         (void) sigaction(SIGTERM, &action, NULL);
+}
+
+static void wait_ms(int ms) {
+        const struct timespec time = { ms / 1000, (long) (ms % 1000) * 1000000 };
+        sigset_t none;
+
+        (void) sigemptyset(&none);
+        (void) ppoll(NULL, 0, &time, &none);
 }
 
 static uint64_t now_ns(void) {
@@ -175,7 +191,7 @@ static int sample(Look *look, uint64_t whole_ns) {
 
                 show_progress("Looking where its time goes", done_ns, whole_ns);
                 /* To look at many threads takes long: the machine has better things to do. */
-                (void) poll(NULL, 0, took_ms > LOOK_MS / RARELY ? took_ms * RARELY : LOOK_MS);
+                wait_ms(took_ms > LOOK_MS / RARELY ? took_ms * RARELY : LOOK_MS);
                 woken_ns = now_ns();
                 r = look_once(look, sampler, looked_ns);
                 looked_ns = now_ns();
@@ -220,23 +236,32 @@ static int add_usdt(Client *client, const Look *look, const char *unit, Candidat
         return candidates_add_usdt(candidates, look->stretches, look->stacks, outside, inside);
 }
 
+/* Where the first candidate begins late, the last one ends late. */
+static void wait_for_windows(size_t candidate, uint64_t each_ns, uint64_t whole_ns) {
+        uint64_t begin_ns = now_ns(), done_ns = 0;
+
+        while (!interrupted && done_ns < each_ns) {
+                show_progress("Measuring what was found", each_ns * candidate + done_ns, whole_ns);
+                wait_ms(STEP_MS);
+                done_ns = now_ns() - begin_ns;
+        }
+}
+
 static int try(Trial *trial, Client *client, const Candidates *candidates, const char *unit,
                uint64_t whole_ns) {
-        uint64_t begin_ns, done_ns = 0;
         int r;
 
         interrupted = 0;
-        r = trial_begin(trial, &client->connection, candidates, unit);
-        if (r < 0)
-                return r;
-        begin_ns = now_ns();
-        while (!interrupted && done_ns < whole_ns) {
-                show_progress("Measuring what was found", done_ns, whole_ns);
-                (void) poll(NULL, 0, STEP_MS);
-                done_ns = now_ns() - begin_ns;
+        r = trial_init(trial, &client->connection, candidates);
+        for (size_t i = 0; i < candidates->n && r >= 0 && !interrupted; i++) {
+                r = trial_begin(trial, i, unit);
+                if (r > 0) {
+                        wait_for_windows(i, whole_ns / candidates->n, whole_ns);
+                        r = trial_end(trial, i);
+                }
         }
         show_progress(NULL, 0, 0);
-        return trial_read(trial);
+        return r;
 }
 
 /* What could not be seen, and why. */
@@ -253,7 +278,7 @@ static void remark(const Look *look, const Trial *trial) {
 
                 if (measured->refusal)
                         note("%s: %s", candidate->label, measured->refusal);
-                else if (measured->n == 0 && candidate->executable)
+                else if (measured->was_tried && measured->n == 0 && candidate->executable)
                         note("%s: no window of it has ended meanwhile", candidate->label);
         }
 }
