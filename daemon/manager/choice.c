@@ -13,6 +13,7 @@
 #include "binding/sites.h"
 #include "log.h"
 #include "manager/builds.h"
+#include "manager/guard.h"
 #include "manager/past.h"
 #include "manager/reports.h"
 #include "manager/watch.h"
@@ -159,6 +160,7 @@ void manager_settle_in(Manager *m, Binding *binding, const Place *place) {
         backends_put(m->backends, binding);
         free(binding->measurement.backend_reason);
         binding->measurement.backend_reason = place->reason;
+        manager_guard_binding(binding);
 }
 
 /*

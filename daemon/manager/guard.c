@@ -56,6 +56,14 @@ static void judge_each(Manager *m, uint64_t elapsed_ns, unsigned times) {
         }
 }
 
+/* Was it added for the time until the next boot? */
+static bool is_passing(const Manager *m, const Binding *binding) {
+        const char *directory = m->directories[1];
+
+        return strncmp(binding->source.place, directory, strlen(directory)) == 0;
+}
+
+/* Of those that nobody has configured, if any of them takes something. */
 static Binding *find_dearest(const Manager *m, uint64_t elapsed_ns, unsigned *ret_share) {
         Binding *dearest = NULL;
 
@@ -63,8 +71,10 @@ static Binding *find_dearest(const Manager *m, uint64_t elapsed_ns, unsigned *re
         for (size_t i = 0; i < m->config->bindings.n; i++) {
                 Binding *binding = m->config->bindings.items[i];
                 unsigned n = share(binding->measurement.cost_ns, cost_of(binding), elapsed_ns);
+                bool goes_first = dearest && is_passing(m, binding) && !is_passing(m, dearest);
+                bool goes_later = dearest && !is_passing(m, binding) && is_passing(m, dearest);
 
-                if (n > *ret_share) {
+                if (n > 0 && !goes_later && (goes_first || n > *ret_share)) {
                         *ret_share = n;
                         dearest = binding;
                 }
@@ -72,7 +82,7 @@ static Binding *find_dearest(const Manager *m, uint64_t elapsed_ns, unsigned *re
         return dearest;
 }
 
-/* One binding after the other, the dearest first, until the others are within the limit. */
+/* One binding after the other, until the others are within the limit. */
 static void judge_all(Manager *m, uint64_t elapsed_ns, unsigned times) {
         unsigned limit = m->config->cpu_limit, all, one;
         Binding *dearest;
@@ -81,12 +91,15 @@ static void judge_all(Manager *m, uint64_t elapsed_ns, unsigned times) {
         while (exceeds(all, limit, times) && (dearest = find_dearest(m, elapsed_ns, &one))) {
                 manager_give_up(
                         m, dearest,
-                        sentence_make(
-                                "All probes took %u%% of a CPU, more than CPULimit=%u%% "
-                                "of tlobd.conf, and its own the most of it, %u%%: " WHAT_TO_DO,
-                                all, limit, one));
+                        sentence_make("All probes took %u%% of a CPU, more than CPULimit=%u%% "
+                                      "of tlobd.conf, and its own %u%% of it: " WHAT_TO_DO,
+                                      all, limit, one));
                 all -= one < all ? one : all;
         }
+}
+
+void manager_guard_binding(Binding *binding) {
+        binding->measurement.cost_ns = cost_of(binding);
 }
 
 void manager_stop_guard(Manager *m) {
@@ -115,7 +128,7 @@ static int begin(Manager *m) {
         for (size_t i = 0; i < m->config->bindings.n; i++) {
                 Binding *binding = m->config->bindings.items[i];
 
-                binding->measurement.cost_ns = cost_of(binding);
+                manager_guard_binding(binding);
         }
         return sd_event_add_time_relative(m->event, &m->guard.timer, CLOCK_MONOTONIC, FIRST_USEC,
                                           1000, on_look, m);

@@ -23,9 +23,11 @@ static struct {
         uint64_t starts[ENTRIES_MAX];
         struct {
                 uint64_t cost_ns; /* until then */
+                uint64_t past_ns; /* of that: before the binding was there */
                 uint64_t since_ns;
                 unsigned percent;
         } probes[ENTRIES_MAX];
+        uint64_t past_cost_ns;
         bool alarm;
         Report reports[REPORTS_MAX];
         size_t n_reports;
@@ -109,6 +111,10 @@ void fake_spend(uint32_t index, uint64_t ns) {
         fake.probes[index].cost_ns += ns;
 }
 
+void fake_set_past_cost(uint64_t ns) {
+        fake.past_cost_ns = ns;
+}
+
 /* Those that are gone take nothing. */
 static uint64_t fake_cost(Backend *backend, uint32_t index) {
         uint64_t total = 0;
@@ -116,7 +122,7 @@ static uint64_t fake_cost(Backend *backend, uint32_t index) {
         if (index != BACKEND_NO_INDEX)
                 return cost_of(index);
         for (uint32_t i = 0; i < ENTRIES_MAX; i++)
-                total += fake.used[i] ? cost_of(i) : 0;
+                total += fake.used[i] ? cost_of(i) - fake.probes[i].past_ns : 0;
         return total;
 }
 
@@ -175,6 +181,7 @@ static int fake_add(Backend *backend, const Binding *binding, const BindingFile 
                         fake.used[i] = true;
                         fake.starts[i] = 0;
                         memset(&fake.probes[i], 0, sizeof(fake.probes[i]));
+                        fake.probes[i].cost_ns = fake.probes[i].past_ns = fake.past_cost_ns;
                         fake.calls.add++;
                         *ret_index = i;
                         return 0;

@@ -59,6 +59,9 @@ void fake_take_cpu(uint32_t index, unsigned percent);
 /* They have taken that much at once. */
 void fake_spend(uint32_t index, uint64_t ns);
 
+/* What the places of bindings that are added from now on have cost before. */
+void fake_set_past_cost(uint64_t ns);
+
 /* Counts n lost records. */
 void fake_lose(uint64_t n);
 

@@ -115,6 +115,37 @@ static void test_all_together(void **state) {
         assert_int_equal(state_of(f, "c"), BINDING_ACTIVE);
 }
 
+/* Of what its place has cost before it came, and somebody looks. */
+static void test_late(void **state) {
+        Fixture *f = *state;
+
+        add(f, "before", "50%");
+        fake_take_cpu(0, 5);
+        fixture_run(f);
+        fake_set_past_cost(UINT64_C(60000000000));
+        add(f, "late", "50%");
+        pass(f, 1000);
+        assert_int_equal(state_of(f, "late"), BINDING_ACTIVE);
+        assert_int_equal(state_of(f, "before"), BINDING_ACTIVE);
+}
+
+/* What was configured stays, though it is dearer. */
+static void test_passing_first(void **state) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        Fixture *f = *state;
+
+        assert_ok(fixture_call(f, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE, "AddBinding", &error,
+                               NULL, "sa{sv}t", "own", 4, "Executable", "s", "libc.so.6",
+                               "Function", "s", "fsync", "BudgetSec", "s", "5ms", "CPULimit", "s",
+                               "infinity", TLOB_FLAG_PERSIST));
+        add(f, "passing", "infinity");
+        fake_take_cpu(0, 90);
+        fake_take_cpu(1, 30);
+        wait_for(f, "passing", BINDING_FAILED);
+        pass(f, 1000);
+        assert_int_equal(state_of(f, "own"), BINDING_ACTIVE);
+}
+
 static void test_bad_limit(void **state) {
         static const char *const bad[] = { "50", "%", "0%", "-1%", "1.5%", "1000001%", "all" };
         Fixture *f = *state;
@@ -132,10 +163,8 @@ static void test_bad_limit(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                TEST(test_too_dear),
-                TEST(test_burst),
-                TEST(test_all_together),
-                TEST(test_bad_limit),
+                TEST(test_too_dear), TEST(test_burst),         TEST(test_all_together),
+                TEST(test_late),     TEST(test_passing_first), TEST(test_bad_limit),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
