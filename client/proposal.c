@@ -124,12 +124,9 @@ static bool is_whole_function(const Candidate *candidate) {
         return streq(candidate->stop, "return") && candidate->executable;
 }
 
-static int print_section(const Candidate *candidate, const Measured *measured) {
-        _cleanup_free_ char *name = candidate_make_name(candidate);
+static int print_section(const Candidate *candidate, const Measured *measured, const char *name) {
         char budget[DURATION_MAX];
 
-        if (!name)
-                return -ENOMEM;
         (void) printf("\n[X-Tlob %s]\n", name);
         if (candidate->executable)
                 (void) printf("Executable=%s\n", candidate->executable);
@@ -180,6 +177,20 @@ static size_t choose(const Order *order, size_t chosen[static SECTIONS_MAX]) {
         return n;
 }
 
+/* Methods of several classes can have the same name. */
+static char *name_section(const Order *order, const size_t *chosen, size_t i) {
+        const Candidate *items = order->trial->candidates->items;
+        _cleanup_free_ char *name = candidate_make_name(&items[chosen[i]], 1);
+        unsigned number = 1;
+
+        for (size_t j = 0; name && j < i; j++) {
+                _cleanup_free_ char *other = candidate_make_name(&items[chosen[j]], 1);
+
+                number += other && streq(other, name);
+        }
+        return name ? candidate_make_name(&items[chosen[i]], number) : NULL;
+}
+
 static int print_drop_in(const Order *order, const char *unit) {
         size_t chosen[SECTIONS_MAX], n = choose(order, chosen);
         bool few = false;
@@ -190,9 +201,12 @@ static int print_drop_in(const Order *order, const char *unit) {
                       "as much more.\n",
                       unit);
         for (size_t i = 0; i < n && r >= 0; i++) {
+                _cleanup_free_ char *name = name_section(order, chosen, i);
+
                 few |= order->trial->measured[chosen[i]].n < BUDGET_WINDOWS_FEW;
-                r = print_section(&order->trial->candidates->items[chosen[i]],
-                                  &order->trial->measured[chosen[i]]);
+                r = name ? print_section(&order->trial->candidates->items[chosen[i]],
+                                         &order->trial->measured[chosen[i]], name)
+                         : -ENOMEM;
         }
         if (few)
                 (void) printf("\n# Where there were fewer than %i windows, it is the longest one "

@@ -48,14 +48,15 @@ static void on_interrupt(int number) {
  */
 static void catch_interrupt(void) {
         const struct sigaction action = { .sa_handler = on_interrupt };
+        static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
         sigset_t mask;
 
         (void) sigemptyset(&mask);
-        (void) sigaddset(&mask, SIGINT);
-        (void) sigaddset(&mask, SIGTERM);
+        for (size_t i = 0; i < ELEMENTSOF(signals); i++)
+                (void) sigaddset(&mask, signals[i]);
         (void) sigprocmask(SIG_BLOCK, &mask, NULL);
-        (void) sigaction(SIGINT, &action, NULL);
-        (void) sigaction(SIGTERM, &action, NULL);
+        for (size_t i = 0; i < ELEMENTSOF(signals); i++)
+                (void) sigaction(signals[i], &action, NULL);
 }
 
 static void wait_ms(int ms) {
@@ -267,8 +268,8 @@ static int try(Trial *trial, Client *client, const Candidates *candidates, const
 /* What could not be seen, and why. */
 static void remark(const Look *look, const Trial *trial) {
         if (look->n_unknown > 0)
-                note("%" PRIu64 " of %" PRIu64 " stacks could not be read: their processes had "
-                     "ended, or their files could not be opened",
+                note("%" PRIu64 " of %" PRIu64
+                     " stacks could not be read: their processes had ended, their files could not be opened, or there were too many of them",
                      look->n_unknown, look->n_samples);
         if (look->n_lost > 0)
                 note("%" PRIu64 " samples were lost: the machine is very busy", look->n_lost);
@@ -309,7 +310,7 @@ static int suggest_for_unit(Client *client, const char *name) {
                 warnx("Nothing was found to be measured in %s, in %" PRIu64 " stacks: %s", unit,
                       look.n_samples,
                       look.n_samples == 0 ? "it did nothing"
-                                          : "no function in which it spends time comes to an end");
+                                          : "no function in which it spends time was seen to end");
                 return -ENOENT;
         }
         r = try(&trial, client, &candidates, unit, whole_ns - whole_ns / 2);

@@ -17,6 +17,8 @@
 #define CALLS_MAX       3
 #define PAIRS_MAX       3
 #define LABEL_MAX       256
+#define NOTES_MAX       100000
+#define PROBES_MAX      1000 /* more names are not looked at */
 #define NAME_MAX_LENGTH 40
 
 /* What does not come to this part of the whole is not worth a thought: 1 in 100. */
@@ -169,21 +171,40 @@ typedef struct Probes {
 
 static int take_probe(const UsdtNote *note, void *userdata) {
         Probes *probes = userdata;
-        _cleanup_free_ char *name = NULL;
         Probe *items;
+        char *name;
 
+        if (probes->n == NOTES_MAX)
+                return 1;
         name = sentence_make("%s:%s", note->provider, note->name);
-        if (!name)
+        items = name ? reallocarray(probes->items, probes->n + 1, sizeof(*items)) : NULL;
+        if (!items) {
+                free(name);
                 return -ENOMEM;
-        for (size_t i = 0; i < probes->n; i++)
-                if (streq(probes->items[i].name, name))
-                        return 0;
-        items = reallocarray(probes->items, probes->n + 1, sizeof(*items));
-        if (!items)
-                return -ENOMEM;
+        }
         probes->items = items;
-        items[probes->n++] = (Probe){ .name = TAKE_PTR(name), .offset = note->offset };
+        items[probes->n++] = (Probe){ .name = name, .offset = note->offset };
         return 0;
+}
+
+static int compare_names(const void *a, const void *b) {
+        return strcmp(((const Probe *) a)->name, ((const Probe *) b)->name);
+}
+
+/* A probe is one, wherever it is. */
+static void remove_doubles(Probes *probes) {
+        size_t n = 0;
+
+        if (probes->n > 0)
+                qsort(probes->items, probes->n, sizeof(*probes->items), compare_names);
+        for (size_t i = 0; i < probes->n; i++)
+                if (n > 0 && streq(probes->items[n - 1].name, probes->items[i].name))
+                        free(probes->items[i].name);
+                else
+                        probes->items[n++] = probes->items[i];
+        probes->n = n < PROBES_MAX ? n : PROBES_MAX;
+        for (size_t i = probes->n; i < n; i++)
+                free(probes->items[i].name);
 }
 
 static void probes_done(Probes *probes) {
@@ -264,6 +285,7 @@ int candidates_add_usdt(Candidates *candidates, const Stretches *stretches, cons
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
         r = elf_file_visit_usdt(elf, take_probe, &probes);
+        remove_doubles(&probes);
         if (r >= 0)
                 sort_probes(&probes, stretches, stacks, elf, inside);
         for (size_t i = 0; i < probes.n && r >= 0 && candidates->n < n_before + PAIRS_MAX &&
@@ -277,7 +299,7 @@ int candidates_add_usdt(Candidates *candidates, const Stretches *stretches, cons
         return r;
 }
 
-char *candidate_make_name(const Candidate *candidate) {
+char *candidate_make_name(const Candidate *candidate, unsigned number) {
         const char *label = candidate->label;
         char name[NAME_MAX_LENGTH + 1] = "";
         size_t n = 0;
@@ -292,7 +314,9 @@ char *candidate_make_name(const Candidate *candidate) {
         while (n > 0 && name[n - 1] == '-')
                 n--;
         name[n] = '\0';
-        return strdup(n > 0 ? name : "window");
+        if (n == 0)
+                (void) snprintf(name, sizeof(name), "window");
+        return number > 1 ? sentence_make("%s-%u", name, number) : strdup(name);
 }
 
 uint64_t budget_propose(uint64_t p999_ns) {

@@ -48,8 +48,11 @@ int candidates_add_calls(Candidates *candidates, const uint64_t *spent_ns, size_
 int candidates_add_usdt(Candidates *candidates, const Stretches *stretches, const Stacks *stacks,
                         const char *outside, const char *inside);
 
-/* A name for a section, from the label. NULL for want of memory. */
-char *candidate_make_name(const Candidate *candidate);
+/*
+ * A name for a section, from the label; number: 1, or more if there are others of that name before
+ * it. NULL for want of memory.
+ */
+char *candidate_make_name(const Candidate *candidate, unsigned number);
 
 /*
  * A budget for what takes that long, all but one in a thousand times: half as much more, rounded up

@@ -16,7 +16,7 @@
 #include "elf/file.h"
 #include "elf/function-exits.h"
 
-#define PROCESSES_MAX   128
+#define PROCESSES_MAX   512
 #define INNERMOST       4 /* frames among which that of a lock is */
 #define LOOK_AGAIN_NS   NSEC_PER_SEC
 #define PATH_IN_PROCESS 4096

@@ -142,6 +142,10 @@ static int take_place(const UsdtNote *note, void *userdata) {
 
         if (!is_wanted(note, search->wanted))
                 return 0;
+        /* Compilers copy notes, too. */
+        if (search->site.n_places > 0 &&
+            search->site.places[search->site.n_places - 1].offset == note->offset)
+                return 0;
         if (search->site.n_places == ELF_PLACES_MAX)
                 search->why = "is at too many places";
         else if (note->semaphore && !find_semaphore(search->elf, note->semaphore, &place.semaphore))
@@ -157,7 +161,7 @@ static int compare_places(const void *a, const void *b) {
         return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Compilers copy notes, too. */
+/* Also of those that are not beside each other. */
 static void sort_places(ElfSite *site) {
         size_t n = 1;
 

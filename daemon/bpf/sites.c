@@ -280,8 +280,8 @@ static int join_error(int r, const Site *site, const SiteKey *key, const SiteUse
         case -EINVAL:
                 return sentence_error(r, ret_reason,
                                       "The kernel refused a probe at offset 0x%" PRIx64
-                                      ": somebody else has one there, with another semaphore "
-                                      "(USDT) or none",
+                                      ": there is one already, of another binding or "
+                                      "another tracer, with another semaphore (USDT) or none",
                                       key->offsets[0]);
         default:
                 if (key->is_call)

@@ -197,6 +197,13 @@ static void test_budgets(void **state) {
                 assert_int_equal(budget_propose(cases[i][0]), cases[i][1]);
 }
 
+static void test_section_names_are_told_apart(void **state) {
+        const Candidate candidate = { .label = (char *) "Beta::process" };
+        _cleanup_free_ char *name = candidate_make_name(&candidate, 2);
+
+        assert_string_equal(name, "process-2");
+}
+
 static void test_section_names(void **state) {
         static const char *const cases[][2] = {
                 { "processCommand", "processCommand" },
@@ -212,7 +219,7 @@ static void test_section_names(void **state) {
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 const Candidate candidate = { .label = (char *) cases[i][0] };
-                _cleanup_free_ char *name = candidate_make_name(&candidate);
+                _cleanup_free_ char *name = candidate_make_name(&candidate, 1);
 
                 assert_string_equal(name, cases[i][1]);
         }
@@ -233,6 +240,7 @@ int main(void) {
                 cmocka_unit_test(test_members),
                 cmocka_unit_test(test_budgets),
                 cmocka_unit_test(test_section_names),
+                cmocka_unit_test(test_section_names_are_told_apart),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
