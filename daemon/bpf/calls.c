@@ -106,6 +106,20 @@ static void set_price(const Calls *calls, uint64_t without_ns) {
                 TLOB_HITS_LOOK * bss->call_price_ns * MANY * (uint64_t) (n_cpus > 0 ? n_cpus : 1);
 }
 
+/* Of all pairs that there ever were. */
+static uint64_t count_hits(const Calls *calls) {
+        _cleanup_free_ struct tlob_hits *hits = calloc(calls->n_cpus, sizeof(*hits));
+        uint64_t n = 0;
+        uint32_t key = 0;
+
+        if (!hits ||
+            bpf_map_lookup_elem(bpf_map__fd(calls->programs->bpf->maps.call_hits), &key, hits) < 0)
+                return calls->n_hits_before;
+        for (size_t cpu = 0; cpu < calls->n_cpus; cpu++)
+                n += hits[cpu].n;
+        return n;
+}
+
 /* The end first: no window may open that cannot end. */
 static int attach_pair(Calls *calls) {
         const struct tlob_bpf *bpf = calls->programs->bpf;
@@ -128,6 +142,7 @@ static int attach_pair(Calls *calls) {
                 detach_pair(calls);
                 return r;
         }
+        calls->n_hits_before = count_hits(calls);
         __atomic_store_n(&bpf->bss->calls_acting, bpf->rodata->hooks_number, __ATOMIC_RELEASE);
         if (without_ns > 0)
                 set_price(calls, without_ns);
@@ -170,17 +185,9 @@ void calls_detach(Calls *calls, uint64_t number) {
 }
 
 uint64_t calls_get_cost(const Calls *calls) {
-        _cleanup_free_ struct tlob_hits *hits = NULL;
-        uint64_t n = 0;
-        uint32_t key = 0;
-
-        hits = calls->n > 0 ? calloc(calls->n_cpus, sizeof(*hits)) : NULL;
-        if (!hits ||
-            bpf_map_lookup_elem(bpf_map__fd(calls->programs->bpf->maps.call_hits), &key, hits) < 0)
-                return 0;
-        for (size_t cpu = 0; cpu < calls->n_cpus; cpu++)
-                n += hits[cpu].n;
-        return n * calls->programs->bpf->bss->call_price_ns;
+        return calls->n > 0 ? (count_hits(calls) - calls->n_hits_before) *
+                                      calls->programs->bpf->bss->call_price_ns
+                            : 0;
 }
 
 void calls_inherit(Calls *calls, bool was_complete) {

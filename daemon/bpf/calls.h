@@ -26,8 +26,9 @@ typedef struct Calls {
         const BpfPrograms *programs; /* NULL: not set up, and nothing is to be done */
         Pins *pins;                  /* NULL: there are none */
         size_t n_cpus;
-        unsigned n;        /* calls that have a site of ours */
-        Detacher *leaving; /* takes pairs of ours out of the kernel; NULL: there was none */
+        unsigned n;             /* calls that have a site of ours */
+        uint64_t n_hits_before; /* when the pair of ours came */
+        Detacher *leaving;      /* takes pairs of ours out of the kernel; NULL: there was none */
         CallLink begin;
         CallLink end;
 } Calls;
@@ -47,8 +48,7 @@ void calls_detach(Calls *calls, uint64_t number);
 
 /*
  * What the pair has cost all calls of the machine, besides what is done for those that are
- * measured, since it was attached for the first time; 0: that cannot be read, or no call is
- * measured.
+ * measured, since it was attached; 0: that cannot be read, or no call is measured.
  */
 uint64_t calls_get_cost(const Calls *calls);
 
