@@ -151,16 +151,23 @@ static bool has_name(const Order *order, size_t index) {
         return strncmp(order->trial->candidates->items[index].label, "0x", 2) != 0;
 }
 
-/* The one to propose of those that are like the one at that rank: if it can be, one with a name. */
+/*
+ * The one to propose of those that are like the one at that rank, and take about as long: one that
+ * has a name, if there is one, and of these the one that was found first, which is around others.
+ */
 static size_t prefer(const Order *order, size_t rank) {
-        size_t first = order->items[rank];
-        uint64_t least_ns = total_ns(&order->trial->measured[first]) / 4 * 3;
+        size_t first = order->items[rank], best = first;
+        uint64_t least_ns = total_ns(&order->trial->measured[first]) / 8 * 7;
 
-        for (size_t i = rank; i < order->n; i++)
-                if (has_name(order, order->items[i]) && are_alike(order, first, order->items[i]) &&
-                    total_ns(&order->trial->measured[order->items[i]]) >= least_ns)
-                        return order->items[i];
-        return first;
+        for (size_t i = rank; i < order->n; i++) {
+                size_t item = order->items[i];
+
+                if (has_name(order, item) && are_alike(order, first, item) &&
+                    total_ns(&order->trial->measured[item]) >= least_ns &&
+                    (!has_name(order, best) || item < best))
+                        best = item;
+        }
+        return best;
 }
 
 static size_t choose(const Order *order, size_t chosen[static SECTIONS_MAX]) {

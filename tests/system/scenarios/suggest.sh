@@ -38,7 +38,8 @@ sed 's/^/# /' /run/known.txt
 mkdir -p "$etc/known.service.d"
 sed -n '/^# \/etc/,$p' /run/known.txt >"$etc/known.service.d/50-latency.conf"
 systemctl daemon-reload
-check "known: the drop-in can be used" until_true sh -c 'tlobctl show -j known.service/handle_request | grep -q "\"active\""'
+section=$(sed -n 's/^\[X-Tlob \(.*\)\]$/\1/p' "$etc/known.service.d/50-latency.conf" | head -n 1)
+check "known: the drop-in can be used" until_true sh -c "tlobctl show -j 'known.service/$section' | grep -q '\"active\"'"
 check "known: tlobd has nothing to say against it" tlobctl verify --unit=known
 rm -r "$etc/known.service.d"
 systemctl daemon-reload
