@@ -194,7 +194,7 @@ static uint64_t find_frame(const Process *process) {
 
 static bool set_registers(Dwfl_Thread *thread, void *userdata) {
         const StackSample *sample = ((const Process *) userdata)->sample;
-        Dwarf_Word words[SAMPLE_REGISTERS];
+        Dwarf_Word words[SAMPLE_REGISTERS] = {};
 
         for (size_t i = 0; i < SAMPLE_REGISTERS; i++)
                 words[i] = sample->registers[i];

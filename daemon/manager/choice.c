@@ -13,7 +13,6 @@
 #include "binding/sites.h"
 #include "log.h"
 #include "manager/builds.h"
-#include "manager/guard.h"
 #include "manager/past.h"
 #include "manager/reports.h"
 #include "manager/watch.h"
@@ -160,7 +159,9 @@ void manager_settle_in(Manager *m, Binding *binding, const Place *place) {
         backends_put(m->backends, binding);
         free(binding->measurement.backend_reason);
         binding->measurement.backend_reason = place->reason;
-        manager_guard_binding(binding);
+        /* What these places have cost before, for others, is not its: somebody may be looking. */
+        binding->measurement.cost_ns =
+                place->ops->cost ? place->ops->cost(place->backend, place->index) : 0;
 }
 
 /*

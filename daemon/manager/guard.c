@@ -98,10 +98,6 @@ static void judge_all(Manager *m, uint64_t elapsed_ns, unsigned times) {
         }
 }
 
-void manager_guard_binding(Binding *binding) {
-        binding->measurement.cost_ns = cost_of(binding);
-}
-
 void manager_stop_guard(Manager *m) {
         m->guard.timer = sd_event_source_disable_unref(m->guard.timer);
 }
@@ -128,7 +124,7 @@ static int begin(Manager *m) {
         for (size_t i = 0; i < m->config->bindings.n; i++) {
                 Binding *binding = m->config->bindings.items[i];
 
-                manager_guard_binding(binding);
+                binding->measurement.cost_ns = cost_of(binding);
         }
         return sd_event_add_time_relative(m->event, &m->guard.timer, CLOCK_MONOTONIC, FIRST_USEC,
                                           1000, on_look, m);

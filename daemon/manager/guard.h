@@ -10,12 +10,6 @@
  */
 void manager_guard_costs(Manager *manager);
 
-/*
- * The probes of a binding were just set. What its places have cost before, for others, is not its:
- * somebody may be looking.
- */
-void manager_guard_binding(Binding *binding);
-
 void manager_stop_guard(Manager *manager);
 
 #endif
