@@ -9,6 +9,14 @@ void histogram_add(Histogram *histogram, const Histogram *other) {
                 histogram->counts[i] += other->counts[i];
 }
 
+uint64_t histogram_count(const Histogram *histogram, size_t bucket) {
+        uint64_t n = 0;
+
+        for (; bucket < TLOB_BUCKETS; bucket++)
+                n += histogram->counts[bucket];
+        return n;
+}
+
 size_t histogram_bucket(uint64_t ns) {
         unsigned log2;
         size_t bucket;

@@ -25,6 +25,9 @@ DEFINE_CLEANUP(Histogram, histogram_free);
 
 void histogram_add(Histogram *histogram, const Histogram *other);
 
+/* How many lengths there are in that bucket and those above it; 0: in all. */
+uint64_t histogram_count(const Histogram *histogram, size_t bucket);
+
 /* The bucket that a length falls into, as in the BPF programs. */
 size_t histogram_bucket(uint64_t ns);
 

@@ -298,9 +298,8 @@ void binding_clear_error(Binding *binding, const char *key) {
 
 int binding_keep_lengths(Binding *binding, const Histogram *lengths) {
         BindingMeasurement *measurement = &binding->measurement;
-        static const Histogram none = {};
 
-        if (memcmp(lengths, &none, sizeof(none)) == 0)
+        if (histogram_count(lengths, 0) == 0)
                 return 0;
         if (!measurement->past_lengths)
                 measurement->past_lengths = calloc(1, sizeof(*measurement->past_lengths));

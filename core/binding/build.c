@@ -22,18 +22,12 @@ void binding_forget_builds(Binding *binding) {
         binding->measurement.is_compared = false;
 }
 
-static bool is_empty(const Histogram *lengths) {
-        static const Histogram none = {};
-
-        return memcmp(lengths, &none, sizeof(none)) == 0;
-}
-
 int binding_note_build(Binding *binding, const Histogram *lengths) {
         const char *id = binding->resolved.build_id;
         BindingBuild *builds = binding->measurement.builds;
         BindingBuild build = {};
 
-        if (!id || is_empty(lengths))
+        if (!id || histogram_count(lengths, 0) == 0)
                 return 0;
         if (builds[0].id && streq(builds[0].id, id)) {
                 histogram_add(builds[0].lengths, lengths);
@@ -64,14 +58,6 @@ const BindingBuild *binding_add_build(const Binding *binding, Histogram *lengths
         return id && before->id ? before : NULL;
 }
 
-static uint64_t count(const Histogram *lengths, size_t from) {
-        uint64_t n = 0;
-
-        for (size_t i = from; i < TLOB_BUCKETS; i++)
-                n += lengths->counts[i];
-        return n;
-}
-
 /* The bucket that the 99th percentile is in. */
 static size_t find_p99(const Histogram *lengths, uint64_t n) {
         uint64_t above = 0;
@@ -87,7 +73,8 @@ static size_t find_p99(const Histogram *lengths, uint64_t n) {
 
 bool lengths_are_worse(const Histogram *before, const Histogram *now, uint64_t *ret_before_ns,
                        uint64_t *ret_now_ns) {
-        uint64_t n_before = count(before, 0), n_now = count(now, 0), before_ns, now_ns;
+        uint64_t n_before = histogram_count(before, 0), n_now = histogram_count(now, 0), before_ns,
+                 now_ns;
         size_t p99;
 
         if (n_before < WINDOWS_MIN || n_now < WINDOWS_MIN)
@@ -95,7 +82,8 @@ bool lengths_are_worse(const Histogram *before, const Histogram *now, uint64_t *
         p99 = find_p99(before, n_before);
         before_ns = histogram_upper_bound(p99);
         now_ns = histogram_upper_bound(find_p99(now, n_now));
-        if (count(now, p99 + 1) <= n_now / WORSE_PART || now_ns < before_ns + before_ns / 4)
+        if (histogram_count(now, p99 + 1) <= n_now / WORSE_PART ||
+            now_ns < before_ns + before_ns / 4)
                 return false;
         *ret_before_ns = before_ns;
         *ret_now_ns = now_ns;

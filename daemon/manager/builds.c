@@ -34,21 +34,19 @@ const BindingBuild *manager_get_builds(const Binding *binding, Histogram *ret) {
 }
 
 static void compare(Binding *binding) {
-        uint64_t before_ns, now_ns, n = 0;
+        uint64_t before_ns, now_ns;
         const BindingBuild *before;
         Histogram lengths;
 
         before = manager_get_builds(binding, &lengths);
         if (!before || !lengths_are_worse(before->lengths, &lengths, &before_ns, &now_ns))
                 return;
-        for (size_t i = 0; i < TLOB_BUCKETS; i++)
-                n += lengths.counts[i];
         binding->measurement.is_compared = true;
         (void) journal_worse_build(binding, &(BuildComparison){
                                                     .before_id = before->id,
                                                     .before_ns = before_ns,
                                                     .now_ns = now_ns,
-                                                    .n_windows = n,
+                                                    .n_windows = histogram_count(&lengths, 0),
                                             });
 }
 
