@@ -53,17 +53,24 @@ static bool is_nop5(const uint8_t *code, size_t size) {
         return size >= sizeof(nop5) && memcmp(code, nop5, sizeof(nop5)) == 0;
 }
 
-/* The one of a single byte, or a long one, with any prefixes. */
-static bool is_nop(const uint8_t *code, size_t size) {
+/* Where the instruction goes on behind its prefixes. */
+static size_t skip_prefixes(const uint8_t *code, size_t size) {
         size_t n = 0;
 
         while (n + 1 < size && is_prefix(code[n]))
                 n++;
+        return n;
+}
+
+/* The one of a single byte, or a long one, with any prefixes. */
+static bool is_nop(const uint8_t *code, size_t size) {
+        size_t n = skip_prefixes(code, size);
+
         return size > 0 && (code[n] == 0x90 || is_long_nop(code + n, size - n));
 }
 
 ProbeKind probe_kind_of_code(const uint8_t *code, size_t size, bool knows_nops) {
-        size_t n = 0;
+        size_t n = skip_prefixes(code, size);
 
         if (size == 0)
                 return PROBE_UNKNOWN;
@@ -71,8 +78,6 @@ ProbeKind probe_kind_of_code(const uint8_t *code, size_t size, bool knows_nops) 
                 return PROBE_OPTIMISED;
         if (is_push(code, size))
                 return PROBE_EMULATED;
-        while (n + 1 < size && is_prefix(code[n]))
-                n++;
         if (code[n] == 0x90 || (knows_nops && is_long_nop(code + n, size - n)))
                 return PROBE_EMULATED;
         if (is_branch(code + n, size - n) && !memchr(code, OPERAND_SIZE, n))

@@ -24,11 +24,11 @@
 #define NOTES_SIZE_MAX (UINT64_C(64) << 20)
 #define NAMES_MAX      100000 /* that are compared with one that is not there */
 
-/* How far addresses have moved since the notes were written. */
-static uint64_t moved(const ElfFile *elf, uint64_t base) {
+/* Where .stapsdt.base is now; 0: there is none, and nothing has moved. */
+static uint64_t find_base(const ElfFile *elf) {
         GElf_Shdr header;
 
-        return section_find_named(elf->elf, ".stapsdt.base", &header) ? header.sh_addr - base : 0;
+        return section_find_named(elf->elf, ".stapsdt.base", &header) ? header.sh_addr : 0;
 }
 
 /* Takes a string off what is left of a note; NULL: it does not end, or cannot be shown. */
@@ -42,7 +42,8 @@ static const char *take_string(const char **text, const char *end) {
         return begin;
 }
 
-static bool parse_note(const ElfFile *elf, const char *text, size_t size, UsdtNote *ret) {
+static bool parse_note(const ElfFile *elf, uint64_t base, const char *text, size_t size,
+                       UsdtNote *ret) {
         const char *end = text + size;
         ElfW(Addr) addresses[3];
         uint64_t moved_by;
@@ -59,7 +60,7 @@ static bool parse_note(const ElfFile *elf, const char *text, size_t size, UsdtNo
         if (!note.arguments || *note.provider == '\0' || *note.name == '\0')
                 return false;
 
-        moved_by = moved(elf, addresses[1]);
+        moved_by = base ? base - addresses[1] : 0;
         if (!elf_file_find_code(elf, addresses[0] + moved_by, false, &phdr))
                 return false;
         note.offset = segment_offset(&phdr, addresses[0] + moved_by);
@@ -71,6 +72,7 @@ static bool parse_note(const ElfFile *elf, const char *text, size_t size, UsdtNo
 int elf_file_visit_usdt(const ElfFile *elf, int (*visit)(const UsdtNote *note, void *userdata),
                         void *userdata) {
         size_t offset = 0, name, description;
+        uint64_t base = find_base(elf);
         GElf_Shdr header;
         GElf_Nhdr nhdr;
         Elf_Data *data;
@@ -85,7 +87,7 @@ int elf_file_visit_usdt(const ElfFile *elf, int (*visit)(const UsdtNote *note, v
 
                 if (nhdr.n_type == NOTE_TYPE && nhdr.n_namesz == sizeof(NOTE_NAME) &&
                     memcmp(text + name, NOTE_NAME, sizeof(NOTE_NAME)) == 0 &&
-                    parse_note(elf, text + description, nhdr.n_descsz, &note))
+                    parse_note(elf, base, text + description, nhdr.n_descsz, &note))
                         r = visit(&note, userdata);
         }
         return r;
