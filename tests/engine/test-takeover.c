@@ -369,14 +369,29 @@ static void rest(unsigned ms) {
 
 #define THREADS 8
 
+/* Daemons are killed, and others while they take over from those. */
+static void kill_again_and_again(Daemon *d, const char *const *keys) {
+        /* Loading the programs takes seconds in an emulator. */
+        unsigned n_deaths = machine_is_emulated() ? 1 : 8;
+
+        for (unsigned i = 0; i < n_deaths; i++) {
+                rest(i * 7);
+                daemon_kill(d);
+                if (i % 2 == 0)
+                        daemon_be_other_build(d);
+                daemon_fork(d, keys);
+                rest(i * 40);
+                daemon_kill(d);
+                daemon_start(d, keys);
+        }
+}
+
 /*
  * At any moment, while more threads make calls than there are CPUs, so that many of them stand
  * still at the probe: daemons are killed, and others while they take over from those.
  */
 static void test_again_and_again(void **state) {
         const char *const *keys = FUNCTION("storm", "1min");
-        /* Loading the programs takes seconds in an emulator. */
-        unsigned n_deaths = machine_is_emulated() ? 1 : 8;
         unsigned n_calls = machine_is_emulated() ? 8000 : 50000;
         _cleanup_(victim_done) Victim victim = {};
         Daemon *d = *state;
@@ -390,16 +405,7 @@ static void test_again_and_again(void **state) {
         victim_start(&victim, words);
         victim_expect(&victim, "ready");
         victim_continue(&victim);
-        for (unsigned i = 0; i < n_deaths; i++) {
-                rest(i * 7);
-                daemon_kill(d);
-                if (i % 2 == 0)
-                        daemon_be_other_build(d);
-                daemon_fork(d, keys);
-                rest(i * 40);
-                daemon_kill(d);
-                daemon_start(d, keys);
-        }
+        kill_again_and_again(d, keys);
         victim_expect(&victim, "done");
         all = daemon_ask(d);
         victim_continue(&victim);
@@ -493,7 +499,6 @@ static void test_reset(void **state) {
 
 /* The same with system calls. */
 static void test_system_calls_again_and_again(void **state) {
-        unsigned n_deaths = machine_is_emulated() ? 1 : 8;
         unsigned n_calls = machine_is_emulated() ? 8000 : 200000;
         const char *const *keys = KEYS("Syscall", "rt_sigtimedwait", "BudgetSec", "1min");
         _cleanup_(victim_done) Victim victim = {};
@@ -507,16 +512,7 @@ static void test_system_calls_again_and_again(void **state) {
         program_start(&victim, caller_path(), words);
         victim_expect(&victim, "ready");
         victim_continue(&victim);
-        for (unsigned i = 0; i < n_deaths; i++) {
-                rest(i * 7);
-                daemon_kill(d);
-                if (i % 2 == 0)
-                        daemon_be_other_build(d);
-                daemon_fork(d, keys);
-                rest(i * 40);
-                daemon_kill(d);
-                daemon_start(d, keys);
-        }
+        kill_again_and_again(d, keys);
         victim_expect(&victim, "done");
         all = daemon_ask(d);
         victim_continue(&victim);
