@@ -24,9 +24,7 @@ size_t lengths_read(const json_object *binding, HistogramBucket **ret) {
         return lengths_read_array(json_object_object_get(binding, "Histogram"), ret);
 }
 
-uint64_t lengths_count(const json_object *binding) {
-        _cleanup_free_ HistogramBucket *buckets = NULL;
-        size_t n = lengths_read(binding, &buckets);
+uint64_t lengths_count(const HistogramBucket *buckets, size_t n) {
         uint64_t sum = 0;
 
         for (size_t i = 0; i < n; i++)

@@ -10,15 +10,16 @@
 /* How long the windows of a binding took, from its properties. */
 
 /*
- * As below, from [[upper, count], ...], with null for the upper bound that there is not.
+ * From [[upper, count], ...], with null for the upper bound that there is not. Returns how many
+ * buckets there are, 0 also for want of memory. The caller frees *ret.
  */
 size_t lengths_read_array(const json_object *array, HistogramBucket **ret);
 
-/* The histogram; how many buckets there are, 0 also for want of memory. The caller frees *ret. */
+/* The same of the histogram of a binding. */
 size_t lengths_read(const json_object *binding, HistogramBucket **ret);
 
-/* How many there are. */
-uint64_t lengths_count(const json_object *binding);
+/* How many windows are in these. */
+uint64_t lengths_count(const HistogramBucket *buckets, size_t n);
 
 /* The length that so many of 1000 do not pass; UINT64_MAX: there are no windows, or no memory. */
 uint64_t lengths_quantile(const json_object *binding, unsigned per_mille);

@@ -8,6 +8,7 @@
 #include "proposal.h"
 
 #include "base/duration.h"
+#include "budget.h"
 #include "bus-json.h"
 
 #define SECTIONS_MAX 4
@@ -144,7 +145,7 @@ static int print_section(const Candidate *candidate, const Measured *measured, c
 static bool are_alike(const Order *order, size_t a, size_t b) {
         uint64_t x = order->trial->measured[a].n, y = order->trial->measured[b].n;
 
-        return (x > y ? x - y : y - x) <= y / SIMILAR_PART;
+        return x > y ? x - y <= x / SIMILAR_PART : y - x <= y / SIMILAR_PART;
 }
 
 static bool has_name(const Order *order, size_t index) {

@@ -114,19 +114,22 @@ int trial_begin(Trial *trial, size_t candidate, const char *unit) {
 
 static int read_measured(Connection *connection, const char *name, Measured *ret) {
         static const char *const states[] = { "RunningNSec", "WaitingNSec", "SleepingNSec" };
+        _cleanup_free_ HistogramBucket *buckets = NULL;
         _cleanup_json_ json_object *binding = NULL;
+        size_t n;
         int r;
 
         r = proxy_get_binding(connection, name, &binding);
         if (r < 0)
                 return r;
-        ret->n = lengths_count(binding);
+        n = lengths_read(binding, &buckets);
+        ret->n = lengths_count(buckets, n);
         if (streq(json_string(binding, "State"), "failed"))
                 ret->refusal = strdup(json_string(binding, "StateReason"));
         ret->max_ns = json_number(binding, "MaxNSec");
-        ret->p50_ns = lengths_quantile(binding, 500);
-        ret->p99_ns = lengths_quantile(binding, 990);
-        ret->p999_ns = lengths_quantile(binding, 999);
+        ret->p50_ns = histogram_quantile(buckets, n, 500, ret->max_ns);
+        ret->p99_ns = histogram_quantile(buckets, n, 990, ret->max_ns);
+        ret->p999_ns = histogram_quantile(buckets, n, 999, ret->max_ns);
         for (size_t state = 0; state < ELEMENTSOF(states); state++)
                 ret->spent_ns[state] = json_number(binding, states[state]);
         return 0;

@@ -245,12 +245,11 @@ static char *describe_build(json_object *build) {
         const char *id = json_object_get_string(json_object_array_get_idx(build, 0));
         char p50[DURATION_MAX], p99[DURATION_MAX], p999[DURATION_MAX];
         _cleanup_free_ HistogramBucket *buckets = NULL;
-        uint64_t windows = 0;
+        uint64_t windows;
         size_t n;
 
         n = lengths_read_array(json_object_array_get_idx(build, 1), &buckets);
-        for (size_t i = 0; i < n; i++)
-                windows += buckets[i].count;
+        windows = lengths_count(buckets, n);
         if (windows == 0)
                 return sentence_make("%.12s: no windows yet", id ?: "");
         return sentence_make(

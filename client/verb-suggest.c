@@ -17,9 +17,11 @@
 #include <signal.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/duration.h"
 #include "base/sentence.h"
 #include "base/system-call.h"
+#include "budget.h"
 #include "lengths.h"
 #include "note.h"
 #include "proposal.h"
@@ -65,13 +67,6 @@ static void wait_ms(int ms) {
 
         (void) sigemptyset(&none);
         (void) ppoll(NULL, 0, &time, &none);
-}
-
-static uint64_t now_ns(void) {
-        struct timespec ts;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (uint64_t) ts.tv_sec * NSEC_PER_SEC + (uint64_t) ts.tv_nsec;
 }
 
 /* How far a step is, on a terminal. what: NULL when it is over. */
@@ -268,8 +263,8 @@ static int try(Trial *trial, Client *client, const Candidates *candidates, const
 /* What could not be seen, and why. */
 static void remark(const Look *look, const Trial *trial) {
         if (look->n_unknown > 0)
-                note("%" PRIu64 " of %" PRIu64
-                     " stacks could not be read: their processes had ended, their files could not be opened, or there were too many of them",
+                note("%" PRIu64 " of %" PRIu64 " stacks could not be read: their processes had "
+                     "ended, their files could not be opened, or there were too many of them",
                      look->n_unknown, look->n_samples);
         if (look->n_lost > 0)
                 note("%" PRIu64 " samples were lost: the machine is very busy", look->n_lost);

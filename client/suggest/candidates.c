@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <inttypes.h>
 
-#include "base/duration.h"
 #include "base/mangled-name.h"
 #include "base/sentence.h"
 #include "base/system-call.h"
@@ -21,14 +20,8 @@
 #define PROBES_MAX      1000 /* more names are not looked at */
 #define NAME_MAX_LENGTH 40
 
-/* What does not come to this part of the whole is not worth a thought: 1 in 100. */
-#define SMALL_PART 100
-
 /* Two functions contain the same time when they differ by less than this part of it. */
 #define SAME_PART 32
-
-#define BUDGET_MIN_NS NSEC_PER_USEC
-#define BUDGET_MAX_NS NSEC_PER_HOUR
 
 void candidates_done(Candidates *candidates) {
         for (size_t i = 0; i < candidates->n; i++) {
@@ -149,7 +142,8 @@ int candidates_add_calls(Candidates *candidates, const uint64_t *spent_ns, size_
                         if (spent_ns[call] < below_ns &&
                             (most == n || spent_ns[call] > spent_ns[most]))
                                 most = call;
-                if (most == n || spent_ns[most] == 0 || spent_ns[most] < whole_ns / SMALL_PART)
+                if (most == n || spent_ns[most] == 0 ||
+                    spent_ns[most] < whole_ns / STRETCHES_SMALL_PART)
                         break;
                 below_ns = spent_ns[most];
                 r = add_call(candidates, (uint32_t) most, spent_ns[most]);
@@ -317,18 +311,4 @@ char *candidate_make_name(const Candidate *candidate, unsigned number) {
         if (n == 0)
                 (void) snprintf(name, sizeof(name), "window");
         return number > 1 ? sentence_make("%s-%u", name, number) : strdup(name);
-}
-
-uint64_t budget_propose(uint64_t p999_ns) {
-        uint64_t ns, unit = 1;
-
-        if (p999_ns > BUDGET_MAX_NS)
-                return UINT64_MAX;
-        ns = p999_ns + p999_ns / 2;
-        while (ns / unit >= 100)
-                unit *= 10;
-        ns = (ns + unit - 1) / unit * unit;
-        if (ns > BUDGET_MAX_NS)
-                return UINT64_MAX;
-        return ns < BUDGET_MIN_NS ? BUDGET_MIN_NS : ns;
 }

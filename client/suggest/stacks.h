@@ -30,8 +30,8 @@ DEFINE_CLEANUP(Stacks, stacks_free);
 
 /*
  * The frames of a sample, outermost first; *ret_complete: all of them, else some that are outside
- * are missing. Returns how many there are; 0: it could not be unwound,
- * because its process has ended or its files cannot be read; or -ENOMEM.
+ * are missing. Returns how many there are; 0: it could not be unwound, because its process has
+ * ended or its files cannot be read; or -ENOMEM.
  */
 int stacks_unwind(Stacks *stacks, const StackSample *sample,
                   StretchFrame ret[static STRETCH_FRAMES_MAX], bool *ret_complete);

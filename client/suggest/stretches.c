@@ -16,9 +16,6 @@
 /* What waits for work in all but this part of its time is the loop around it: 1 in 4. */
 #define IDLE_PART 4
 
-/* A part of what was seen that is not worth a thought: 1 in 100. */
-#define SMALL_PART 100
-
 typedef struct Thread {
         pid_t tid;
         size_t n;
@@ -172,7 +169,7 @@ uint64_t stretches_get_spent(const Stretches *stretches) {
 
 static bool is_candidate(const Stretches *stretches, const Stretch *function) {
         return function->n_ended > 0 && function->spent_ns > 0 &&
-               function->spent_ns >= stretches->spent_ns / SMALL_PART &&
+               function->spent_ns >= stretches->spent_ns / STRETCHES_SMALL_PART &&
                function->spent_ns > (function->spent_ns + function->idle_ns) / IDLE_PART;
 }
 

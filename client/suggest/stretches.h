@@ -18,6 +18,9 @@ typedef struct Stretches Stretches;
 
 #define STRETCH_FRAMES_MAX 128
 
+/* What does not come to this part of all that was seen is not worth a thought: 1 in 100. */
+#define STRETCHES_SMALL_PART 100
+
 typedef struct StretchFrame {
         uint32_t function;
         uint64_t sp; /* tells one call of it from another */

@@ -6,6 +6,7 @@
 
 #include <sys/syscall.h>
 
+#include "budget.h"
 #include "suggest/candidates.h"
 #include "suggest/members.h"
 #include "suggest/sleepers.h"
