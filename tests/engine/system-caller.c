@@ -16,7 +16,8 @@
  *   vfork:NS     vfork() once; the child ends after so long; writes "vfork START END TID"
  *   alarm:NS     the next call is interrupted after so long, by a handler that does "try:1"
  *   deny:CALL    from now on a filter denies the system call of that number
- *   storm:T:N    in T threads: "try:N", 50 ms on a CPU, "try:N", and that twice
+ *   storm:T:N    in T threads: "try:N", 50 ms on a CPU, "try:N", and that twice; writes
+ *                "long START END TID" for each call that took 20 ms or more
  *   thread:NS    "wait:NS" in a thread of its own
  *   join         make the last such thread's wait end, and wait for the thread
  *   exec exit    become "true", exit
@@ -45,6 +46,7 @@
 
 #define THREADS_MAX 64
 #define SPIN_NS     UINT64_C(50000000)
+#define LONG_NS     UINT64_C(20000000)
 #define X32_BIT     0x40000000L
 
 static uint64_t clock_ns(clockid_t clock) {
@@ -213,11 +215,22 @@ static void spin(void) {
         (void) n;
 }
 
+static void try_and_record_long(unsigned long n) {
+        for (unsigned long i = 0; i < n; i++) {
+                uint64_t start = clock_ns(CLOCK_MONOTONIC), end;
+
+                try_in_vain(1);
+                end = clock_ns(CLOCK_MONOTONIC);
+                if (end - start >= LONG_NS)
+                        record("long", start, end);
+        }
+}
+
 static void *storm_in_thread(void *n) {
         for (unsigned i = 0; i < 2; i++) {
-                try_in_vain((unsigned long) (uintptr_t) n);
+                try_and_record_long((unsigned long) (uintptr_t) n);
                 spin();
-                try_in_vain((unsigned long) (uintptr_t) n);
+                try_and_record_long((unsigned long) (uintptr_t) n);
         }
         return NULL;
 }

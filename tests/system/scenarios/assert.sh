@@ -89,6 +89,12 @@ holds() {
         fi
 }
 
+# balanced BINDING: what must hold whatever happened.
+balanced() {
+        tlobctl show -j "$1" | jq -e '.[0].Counters | .starts == .["in-budget"] + .violated + .open + .exit + .exec +
+                .abandoned + .removed + .["over-limit"] and .unmatched == 0 and .nested == 0'
+}
+
 # In both, what goes on in the background must not hold the standard error that check() captures.
 
 # wait_for_line FILE PATTERN: until the growing file, in $run, has a line that matches; prints it.
@@ -173,6 +179,39 @@ started_anew() {
 # binding NAME PROPERTY: what tlobctl shows of it.
 binding() {
         tlobctl show -j "$1" | jq -r ".[0].$2"
+}
+
+# binding_has BINDING PROPERTY VALUE
+binding_has() {
+        [ "$(binding "$1" "$2")" = "$3" ]
+}
+
+# says BINDING PATTERN: its state has a reason that matches.
+says() {
+        grep -qE -- "$2" <<<"$(binding "$1" StateReason)"
+}
+
+# has_windows BINDING N: it has had so many at least.
+has_windows() {
+        [ "$(binding "$1" Windows)" -ge "$2" ]
+}
+
+# grows BINDING: there are new windows of it.
+grows() {
+        until_true has_windows "$1" $(($(binding "$1" Windows) + 1))
+}
+
+# reported_windows BINDING: the numbers of those that were reported as violations, one a line.
+reported_windows() {
+        journalctl --boot -q -t tlob -o json MESSAGE_ID=270a2c0044b740cdb4f203a0156802cb |
+                jq -r --arg binding "$1" 'select(.TLOB_BINDING == $binding) | .TLOB_WINDOW_ID'
+}
+
+# unwritten: how many entries the journal never got, of violations, their ends, and of what tlobd says of itself; as it
+# has told itself.
+unwritten() {
+        journalctl --boot -q -t tlob -o json MESSAGE_ID=d809078b7e0c45c2a95ce24db022bb4d |
+                jq -s 'map(.TLOB_UNWRITTEN | tonumber) | add // 0'
 }
 
 # counter BINDING NAME: one of its counters.

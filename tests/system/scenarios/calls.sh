@@ -19,12 +19,6 @@ traced() { # FILE CALL
         awk -v call="$2" '$NF == call { print $4 }' "$1"
 }
 
-# What must hold whatever happened.
-balanced() {
-        tlobctl show -j "$1" | jq -e '.[0].Counters | .starts == .["in-budget"] + .violated + .open + .exit + .exec +
-                .abandoned + .removed + .["over-limit"] and .unmatched == 0 and .nested == 0'
-}
-
 mkdir -p "$etc/redis-server.service.d" /etc/tlob/tlobd.conf.d
 printf '[Daemon]\nCPULimit=infinity\n' >/etc/tlob/tlobd.conf.d/price.conf
 printf '[X-Tlob sync]\nSyscall=fdatasync\nBudgetSec=1us\nCPULimit=infinity\n' >"$etc/redis-server.service.d/sync.conf"

@@ -11,10 +11,6 @@ home=/home/user
 victim=/usr/libexec/tlob-tests/victim
 section=$'[X-Tlob a]\nFunction=victim_a\nBudgetSec=10ms\n'
 
-shown() {
-        tlobctl show -j "$1" | jq -r ".[0].$2"
-}
-
 books() {
         tlobctl show -j "$1" | jq -c '.[0] | [.Windows, .Violations]'
 }
@@ -24,11 +20,7 @@ has_books() {
 }
 
 has_violations() {
-        [ "$(shown "$1" Violations)" -gt 0 ]
-}
-
-says() {
-        shown "$1" StateReason | grep -qE -- "$2"
+        [ "$(binding "$1" Violations)" -gt 0 ]
 }
 
 # unit FILE PROGRAM LINE...: a service that runs this, and a budget for it.
@@ -94,24 +86,24 @@ sees=$(readlink "/proc/$(main_pid)/ns/mnt")
 equal "its mounts are its own" $? 0
 
 for name in in-home in-root in-tmp in-var-tmp by-link jailed linked dropped listed; do
-        equal "$name: it is found before it runs" "$(shown $name.service/a State): $(shown $name.service/a StateReason)" \
+        equal "$name: it is found before it runs" "$(binding $name.service/a State): $(binding $name.service/a StateReason)" \
                 "waiting: $name.service is not running"
         systemctl start $name
         equal "$name: it is measured" "$(books $name.service/a)" '[1,1]'
 done
-equal "a program in a home has the path that was written" "$(shown in-home.service/a Executable)" $home/bin/victim
-equal "so has one in /tmp" "$(shown in-tmp.service/a Executable)" /tmp/victim
-equal "one in a unit's own tree has the one from outside" "$(shown jailed.service/a Executable)" "$jail$victim"
+equal "a program in a home has the path that was written" "$(binding in-home.service/a Executable)" $home/bin/victim
+equal "so has one in /tmp" "$(binding in-tmp.service/a Executable)" /tmp/victim
+equal "one in a unit's own tree has the one from outside" "$(binding jailed.service/a Executable)" "$jail$victim"
 
-windows=$(shown in-tmp.service/a Windows)
+windows=$(binding in-tmp.service/a Windows)
 systemctl start private
 check "private: the unit's own file is measured" until_true has_violations private.service/a
-equal "by the path that it has there" "$(shown private.service/a Executable)" /tmp/victim
-equal "and not the one that the machine has there" "$(shown in-tmp.service/a Windows)" "$windows"
+equal "by the path that it has there" "$(binding private.service/a Executable)" /tmp/victim
+equal "and not the one that the machine has there" "$(binding in-tmp.service/a Windows)" "$windows"
 systemctl stop private
 
 check "a reload reads bindings in a file that is a link" tlobctl reload
-equal "and they measure" "$(shown from-a-link State)" active
+equal "and they measure" "$(binding from-a-link State)" active
 rm /etc/tlob/bindings.d/from-a-link.conf
 tlobctl reload
 
@@ -119,7 +111,7 @@ for path in $home/bin/victim /root/victim /tmp/victim /tmp/absolute /tmp/relativ
         check "a binding for the machine: $path" add machine "$path"
         "$path" 'a(' sleep:20000000 ')'
         check "it is measured" until_true has_books machine '[1,1]'
-        equal "and shown as it was given" "$(shown machine Executable)" "$path"
+        equal "and shown as it was given" "$(binding machine Executable)" "$path"
         tlobctl remove-binding machine
 done
 matches "a violation names the program" "$(tlobctl violations -j)" '"/tmp/victim"'
@@ -142,17 +134,17 @@ mv /tmp/new /tmp/victim
 /tmp/victim 'a(' sleep:20000000 ')'
 again() {
         /tmp/victim 'a(' ')'
-        [ "$(shown replaced Windows)" -ge 2 ]
+        [ "$(binding replaced Windows)" -ge 2 ]
 }
 check "what replaces it is measured, too" until_true again
 equal "it is another file" "$(stat -c %i /tmp/victim)" "$inode"
 
-windows=$(shown replaced Windows)
+windows=$(binding replaced Windows)
 check "tlobd can be restarted" systemctl restart tlobd
-equal "and has its binding" "$(shown replaced State): $(shown replaced Executable)" "active: /tmp/victim"
-equal "with what was counted in both files" "$(shown replaced Windows)" "$windows"
+equal "and has its binding" "$(binding replaced State): $(binding replaced Executable)" "active: /tmp/victim"
+equal "with what was counted in both files" "$(binding replaced Windows)" "$windows"
 /tmp/victim 'a(' ')'
-equal "and measures" "$(shown replaced Windows)" $((windows + 1))
+equal "and measures" "$(binding replaced Windows)" $((windows + 1))
 
 refuse "what is not there is not there" 1 '/tmp/nothing: No such file or directory$' add nothing /tmp/nothing
 equal "nothing that is shown has the way by which tlobd sees it" \
@@ -173,7 +165,7 @@ check "and is measured" until_true has_books seen '[1,1]'
 rm -r /run/systemd/system/tlobd.service.d
 systemctl daemon-reload
 systemctl restart tlobd
-equal "with it, what was not found is" "$(shown replaced State)" active
+equal "with it, what was not found is" "$(binding replaced State)" active
 
 rm -r $etc/{in-home,in-root,in-tmp,in-var-tmp,by-link,private,jailed,linked,dropped,listed}.service \
         $etc/{dropped,listed}.service.d $home {/root,/tmp,/var/tmp}/victim /tmp/{absolute,relative} /root/from-a-link.conf

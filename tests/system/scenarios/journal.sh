@@ -18,11 +18,6 @@ have() { # MESSAGE-ID NUMBER
         [ "$(entries "$1")" -ge "$2" ]
 }
 
-unwritten() {
-        journalctl -q --boot -o json -t tlob MESSAGE_ID=d809078b7e0c45c2a95ce24db022bb4d |
-                jq -s 'map(.TLOB_UNWRITTEN | tonumber) | add // 0'
-}
-
 # Who has it running ends it and its sockets in one go: a socket would start it again.
 stop_journald() {
         systemctl stop "${sockets[@]}" systemd-journald.service

@@ -49,19 +49,8 @@ links() {
         bpftool link -j | jq length
 }
 
-# Numbers of the windows of the naps that were reported, one a line.
-told() {
-        journalctl --boot -q -t tlob -o json MESSAGE_ID=270a2c0044b740cdb4f203a0156802cb |
-                jq -r 'select(.TLOB_BINDING == "naps.service/nap") | .TLOB_WINDOW_ID'
-}
-
-unwritten() {
-        journalctl --boot -q -t tlob -o json MESSAGE_ID=d809078b7e0c45c2a95ce24db022bb4d |
-                jq -s 'map(.TLOB_UNWRITTEN | tonumber) | add // 0'
-}
-
 all_told() {
-        [ $(($(told | sort -u | wc -l) + $(unwritten))) -ge "$naps" ]
+        [ $(($(reported_windows naps.service/nap | sort -u | wc -l) + $(unwritten))) -ge "$naps" ]
 }
 
 has_ended() {
@@ -117,8 +106,8 @@ done
 equal "all went on where the one before stood" \
         "$(grep -c "goes on where the tlobd before this one stood" "$run/log")" "$kills"
 check "all violations are told, or it is told how many entries were lost" until_true all_told
-equal "each once" "$(told | sort | uniq -d | wc -l)" 0
-echo "# killed or ended $kills times: $(told | wc -l) of $naps violations told, $(unwritten) entries lost"
+equal "each once" "$(reported_windows naps.service/nap | sort | uniq -d | wc -l)" 0
+echo "# killed or ended $kills times: $(reported_windows naps.service/nap | wc -l) of $naps violations told, $(unwritten) entries lost"
 equal "all windows are in the books" "$(binding naps.service/nap Windows)" "$naps"
 equal "all violations too" "$(binding naps.service/nap Violations)" "$naps"
 equal "and each call of the busy one" "$(binding busy.service/call Windows)" "$calls"

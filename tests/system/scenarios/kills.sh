@@ -19,21 +19,8 @@ state() {
         echo "$(bpftool link -j | jq length) links, $(find "/proc/$(main_pid)/fd" -mindepth 1 | wc -l) descriptors"
 }
 
-# Numbers of the windows that were reported, one a line.
-told() {
-        journalctl --boot -q -t tlob -o json MESSAGE_ID=270a2c0044b740cdb4f203a0156802cb |
-                jq -r 'select(.TLOB_BINDING == "naps.service/nap") | .TLOB_WINDOW_ID'
-}
-
-# What waited for the journal when tlobd was killed, as the next one says: of violations, their ends,
-# and of what tlobd says of itself.
-unwritten() {
-        journalctl --boot -q -t tlob -o json MESSAGE_ID=d809078b7e0c45c2a95ce24db022bb4d |
-                jq -s 'map(.TLOB_UNWRITTEN | tonumber) | add // 0'
-}
-
 all_told() {
-        [ $(($(told | sort -u | wc -l) + $(unwritten))) -ge $((2 * naps)) ]
+        [ $(($(reported_windows naps.service/nap | sort -u | wc -l) + $(unwritten))) -ge $((2 * naps)) ]
 }
 
 cat >/etc/systemd/system/naps.service <<END
@@ -64,8 +51,8 @@ until has_ended; do
 done
 check "tlobd is there" until_true systemctl -q is-active tlobd
 check "all violations are told, or it is told how many entries were lost" until_true all_told
-echo "# $(told | wc -l) of $((2 * naps)), $(unwritten) entries lost; the journal has $(journalctl --disk-usage | grep -o '[0-9.]*[KMG]')"
-equal "each once" "$(told | sort | uniq -d | wc -l)" 0
+echo "# $(reported_windows naps.service/nap | wc -l) of $((2 * naps)), $(unwritten) entries lost; the journal has $(journalctl --disk-usage | grep -o '[0-9.]*[KMG]')"
+equal "each once" "$(reported_windows naps.service/nap | sort | uniq -d | wc -l)" 0
 equal "all windows are in the books" "$(binding naps.service/nap Windows)" $((2 * naps))
 equal "all violations too" "$(binding naps.service/nap Violations)" $((2 * naps))
 holds "the books balance" "$(binding naps.service/nap Counters)" '.starts == .violated and .open == 0 and .lost == 0'

@@ -9,10 +9,6 @@
 etc=/etc/systemd/system
 victim=/usr/libexec/tlob-tests/victim
 
-is() { # NAME STATE
-        [ "$(binding "$1" State)" = "$2" ]
-}
-
 # What probes have cost, in milliseconds.
 cost() {
         echo $(($(binding "$1" ProbesNSec) / 1000000))
@@ -26,7 +22,7 @@ systemctl daemon-reload
 start_fresh
 
 systemctl start calm.service busy.service
-check "probes that are hit all the time go" until_true is busy.service/dear failed
+check "probes that are hit all the time go" until_true binding_has busy.service/dear State failed
 echo "# $(binding busy.service/dear StateReason)"
 check "the reason says what they took" grep -qE '^Its probes took [0-9]+% of a CPU, more than CPULimit=20%: ' \
         <(binding busy.service/dear StateReason)
@@ -52,13 +48,13 @@ pause 2
 equal "without limits it stays" "$(binding busy.service/dear State)" active
 printf '[Daemon]\nCPULimit=40%%\n' >/etc/tlob/tlobd.conf.d/limit.conf
 tlobctl reload
-check "a limit of all together holds for it too" until_true is busy.service/dear failed
+check "a limit of all together holds for it too" until_true binding_has busy.service/dear State failed
 check "and is named" grep -q 'more than CPULimit=40% of tlobd.conf' <(binding busy.service/dear StateReason)
 equal "others stay" "$(binding calm.service/cheap State)" active
 rm /etc/tlob/tlobd.conf.d/limit.conf
 systemctl stop busy.service
 tlobctl reload
-check "a reload brings it back" until_true is busy.service/dear waiting
+check "a reload brings it back" until_true binding_has busy.service/dear State waiting
 
 # A whole machine that allocates memory. The limit is low, as others may have the CPUs.
 cat >/tmp/allocate.pl <<'END'
@@ -79,7 +75,7 @@ before=$(wc -l </tmp/allocated)
 usual=$(sort -n /tmp/allocated | sed -n "$((before / 2 + 1))p")
 check "a binding on malloc, in all processes" \
         tlobctl add-binding allocations --executable=libc.so.6 --function=malloc --budget=1s --cpu-limit=20%
-check "goes by itself" until_true is allocations failed
+check "goes by itself" until_true binding_has allocations State failed
 echo "# $(binding allocations StateReason)"
 pause 3
 kill $allocate $other

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "service.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "cgroup.h"
+#include "test.h"
+
+#define SLICE "tlob-test.slice"
+
+static int root_fd = -EBADF;
+
+int service_setup(void **state) {
+        root_fd = cgroup_open_root();
+        assert_true(root_fd >= 0);
+        (void) mkdirat(root_fd, SLICE, 0755);
+        (void) mkdirat(root_fd, SERVICE_GROUP, 0755);
+        (void) mkdirat(root_fd, OTHER_GROUP, 0755);
+        return engine_setup(state);
+}
+
+/* A process that was killed may take a moment to leave. */
+static void remove_group(const char *path) {
+        const struct timespec moment = { .tv_nsec = 1000000 };
+
+        for (unsigned i = 0; i < 1000 && unlinkat(root_fd, path, AT_REMOVEDIR) < 0; i++) {
+                assert_int_equal(errno, EBUSY);
+                (void) nanosleep(&moment, NULL);
+        }
+}
+
+int service_teardown(void **state) {
+        int r = engine_teardown(state);
+
+        remove_group(OTHER_GROUP);
+        remove_group(SERVICE_GROUP);
+        remove_group(SLICE);
+        root_fd = safe_close(root_fd);
+        return r;
+}
+
+uint32_t service_add(Engine *engine, const char *const *keys) {
+        _cleanup_(binding_freep) Binding *binding = NULL;
+
+        assert_int_equal(binding_new("test", &binding), 0);
+        engine_set_keys(binding, keys);
+        engine_set_keys(binding, KEYS("Unit", "test.service"));
+        assert_int_equal(cgroup_path_get_id(root_fd, SERVICE_GROUP, &binding->cgroup.id,
+                                            &binding->cgroup.level),
+                         0);
+        return engine_add_binding(engine, binding);
+}
+
+void service_start(Victim *victim, const char *path, const char *group, const char *words) {
+        char all[256], procs[128], text[16];
+        int fd, n;
+
+        (void) snprintf(all, sizeof(all), "say:ready %s", words);
+        program_start(victim, path, all);
+        victim_expect(victim, "ready");
+        (void) snprintf(procs, sizeof(procs), "%s/cgroup.procs", group);
+        fd = openat(root_fd, procs, O_WRONLY | O_CLOEXEC);
+        assert_true(fd >= 0);
+        n = snprintf(text, sizeof(text), "%i", victim->pid);
+        assert_int_equal(write(fd, text, (size_t) n), n);
+        (void) close(fd);
+        victim_continue(victim);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SERVICE_H
+#define SERVICE_H
+
+#include "engine.h"
+
+/* For tests of what is confined to a unit: cgroups like those of services, and programs in them. */
+
+#define SERVICE_GROUP "tlob-test.slice/test.service"
+#define OTHER_GROUP   "tlob-test.slice/others.service"
+
+/* As engine_setup() and engine_teardown(), with these cgroups. */
+int service_setup(void **state);
+int service_teardown(void **state);
+
+/* As engine_add(), confined to SERVICE_GROUP. */
+uint32_t service_add(Engine *engine, const char *const *keys);
+
+/* As program_start(), but the program is moved into that cgroup before the first of the words. */
+void service_start(Victim *victim, const char *path, const char *group, const char *words);
+
+#endif
