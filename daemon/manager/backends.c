@@ -270,30 +270,6 @@ static void take_notices(Slot *slot) {
         }
 }
 
-uint64_t backends_get_cost(const Backends *b) {
-        uint64_t total = 0;
-
-        for (size_t i = 0; i < b->n_slots; i++) {
-                const Slot *slot = &b->slots[i];
-
-                if (slot->backend && slot->ops->cost)
-                        total += slot->ops->cost(slot->backend, BACKEND_NO_INDEX);
-        }
-        return total;
-}
-
-bool backends_take_alarm(const Backends *b) {
-        bool any = false;
-
-        for (size_t i = 0; i < b->n_slots; i++) {
-                const Slot *slot = &b->slots[i];
-
-                any |= slot->backend && slot->ops->take_alarm &&
-                       slot->ops->take_alarm(slot->backend);
-        }
-        return any;
-}
-
 void backends_take_notices(Backends *b) {
         for (size_t i = 0; i < b->n_slots; i++)
                 take_notices(&b->slots[i]);
@@ -534,17 +510,6 @@ void backends_complete(Backends *b) {
         }
 }
 
-bool backends_are_removing(const Backends *b) {
-        for (size_t i = 0; i < b->n_slots; i++) {
-                const Slot *slot = &b->slots[i];
-
-                if (slot->backend && slot->ops->is_removing &&
-                    slot->ops->is_removing(slot->backend))
-                        return true;
-        }
-        return false;
-}
-
 void backends_configure(Backends *b, const BackendConfig *config) {
         b->config = *config;
 }
@@ -559,40 +524,12 @@ const BackendOps *backends_get(const Backends *b, size_t i) {
         return i < b->n_slots ? b->slots[i].ops : NULL;
 }
 
+Backend *backends_get_used(const Backends *b, size_t i) {
+        return i < b->n_slots ? b->slots[i].backend : NULL;
+}
+
 const BackendAbsence *backends_get_absence(const Backends *b, size_t i) {
         return i < b->n_absent ? &b->absent[i] : NULL;
-}
-
-/* That a kernel has no monitor of its own is no limitation: few have. */
-static bool is_limitation(const Backends *b, const BackendAbsence *absence) {
-        return b->n_slots == 0 || absence->error != -ENOENT;
-}
-
-const char *backends_get_limitation(const Backends *b, size_t i) {
-        for (size_t j = 0; j < b->n_absent; j++)
-                if (is_limitation(b, &b->absent[j]) && i-- == 0)
-                        return b->absent[j].reason;
-        for (size_t j = 0; j < b->n_slots; j++) {
-                const Slot *slot = &b->slots[j];
-
-                if (!slot->backend)
-                        continue;
-                for (const char *const *p = slot->ops->limitations(slot->backend); *p; p++)
-                        if (i-- == 0)
-                                return *p;
-        }
-        return NULL;
-}
-
-/* The last resort is what is promised at least. */
-const char *backends_get_deadline_mode(const Backends *b) {
-        for (size_t i = b->n_slots; i-- > 0;) {
-                const Slot *slot = &b->slots[i];
-
-                if (slot->backend)
-                        return slot->ops->deadline_mode(slot->backend);
-        }
-        return "";
 }
 
 uint64_t backends_get_lost(const Backends *b) {

@@ -91,16 +91,11 @@ void backends_limit_reports(Backends *backends, const ReportLimit *limit);
 /* The i-th that works here, in order of preference; NULL: there are no more. */
 const BackendOps *backends_get(const Backends *backends, size_t i);
 
+/* What was made of that one, which stays the callee's; NULL: it is not in use. */
+Backend *backends_get_used(const Backends *backends, size_t i);
+
 /* The i-th that does not; NULL: there are no more. */
 const BackendAbsence *backends_get_absence(const Backends *backends, size_t i);
-
-/*
- * The i-th thing that cannot be promised on this machine, as a sentence; NULL: there are no more.
- */
-const char *backends_get_limitation(const Backends *backends, size_t i);
-
-/* How deadlines are found at least, as BackendOps has it; "": none is in use. */
-const char *backends_get_deadline_mode(const Backends *backends);
 
 /* Reports that were lost on their way from the kernel. */
 uint64_t backends_get_lost(const Backends *backends);
@@ -128,9 +123,6 @@ bool backends_have(const Backends *backends,
 /* Has none of them room for another binding? */
 bool backends_are_full(const Backends *backends);
 
-/* Are probes that were taken away still on their way out of the kernel? */
-bool backends_are_removing(const Backends *backends);
-
 /* The bindings that were added are all that belong together. */
 void backends_complete(Backends *backends);
 
@@ -148,12 +140,6 @@ void backends_release(Backends *backends);
  * a daemon that died has left, until backends_finish().
  */
 void backends_flush(Backends *backends, const Backend *backend);
-
-/* What all probes have cost so far, as BackendOps has it. */
-uint64_t backends_get_cost(const Backends *backends);
-
-/* Is it worth a look? */
-bool backends_take_alarm(const Backends *backends);
 
 /* Reads what they have to say besides reports. */
 void backends_take_notices(Backends *backends);

@@ -13,6 +13,7 @@
 #include "base/sentence.h"
 #include "base/unit-name.h"
 #include "log.h"
+#include "manager/backend-facts.h"
 #include "manager/looks.h"
 #include "manager/settle.h"
 #include "manager/state.h"

@@ -17,6 +17,7 @@
 #include "base/percent.h"
 #include "base/sentence.h"
 #include "log.h"
+#include "manager/backend-facts.h"
 #include "manager/settle.h"
 
 #define FIRST_USEC  100000

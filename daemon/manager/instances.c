@@ -8,6 +8,7 @@
 #include "manager/instances.h"
 
 #include "log.h"
+#include "manager/backend-facts.h"
 #include "manager/bindings.h"
 #include "manager/choice.h"
 #include "manager/internal.h"

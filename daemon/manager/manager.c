@@ -18,6 +18,7 @@
 #include "base/sentence.h"
 #include "cgroup.h"
 #include "log.h"
+#include "manager/backend-facts.h"
 #include "manager/builds.h"
 #include "manager/choice.h"
 #include "manager/files.h"

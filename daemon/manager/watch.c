@@ -26,6 +26,7 @@
 
 #include "base/sentence.h"
 #include "log.h"
+#include "manager/backend-facts.h"
 #include "manager/state.h"
 
 #define MASK (IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF)

@@ -9,6 +9,7 @@
 
 #include "base/sentence.h"
 #include "fake-backend.h"
+#include "manager/backend-facts.h"
 #include "test.h"
 
 static int absent_error;
