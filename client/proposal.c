@@ -234,7 +234,7 @@ int proposal_show(Output *output, const Trial *trial, const char *unit) {
         if (output->json != JSON_OFF)
                 return output_json(output, rows);
         if (order.n == 0)
-                return 0;
+                return -ENODATA;
         r = output_table(output, fields, rows, "candidate");
         return r < 0 ? r : print_drop_in(&order, unit);
 }

@@ -7,7 +7,7 @@
 
 /*
  * Shows what was measured, the most time first, and a drop-in for the unit with the best of it; as
- * JSON only the former. Returns 0 or -ENOMEM.
+ * JSON only the former. Returns 0, -ENODATA (there is nothing to show), or -ENOMEM.
  */
 int proposal_show(Output *output, const Trial *trial, const char *unit);
 

@@ -112,6 +112,13 @@ int trial_begin(Trial *trial, size_t candidate, const char *unit) {
         return 1;
 }
 
+/* The limit is ours: nobody is to do anything about it. */
+static const char *explain(const char *reason) {
+        return strstr(reason, "CPULimit=" CPU_LIMIT) ? "to measure it took more than " CPU_LIMIT
+                                                       " of a CPU, as it is called often"
+                                                     : reason;
+}
+
 static int read_measured(Connection *connection, const char *name, Measured *ret) {
         static const char *const states[] = { "RunningNSec", "WaitingNSec", "SleepingNSec" };
         _cleanup_free_ HistogramBucket *buckets = NULL;
@@ -125,7 +132,7 @@ static int read_measured(Connection *connection, const char *name, Measured *ret
         n = lengths_read(binding, &buckets);
         ret->n = lengths_count(buckets, n);
         if (streq(json_string(binding, "State"), "failed"))
-                ret->refusal = strdup(json_string(binding, "StateReason"));
+                ret->refusal = strdup(explain(json_string(binding, "StateReason")));
         ret->max_ns = json_number(binding, "MaxNSec");
         ret->p50_ns = histogram_quantile(buckets, n, 500, ret->max_ns);
         ret->p99_ns = histogram_quantile(buckets, n, 990, ret->max_ns);
@@ -150,9 +157,13 @@ int trial_end(Trial *trial, size_t candidate) {
         return r;
 }
 
+static void measured_done(Measured *measured) {
+        free(measured->refusal);
+}
+
 void trial_done(Trial *trial) {
         forget_binding(trial);
         for (size_t i = 0; i < CANDIDATES_MAX; i++)
-                free(trial->measured[i].refusal);
+                measured_done(&trial->measured[i]);
         *trial = (Trial){};
 }

@@ -36,6 +36,7 @@
 #define DEFAULT_NS (60 * NSEC_PER_SEC)
 #define STEP_MS    100
 #define LOOK_MS    20
+#define LEAST_NS   (200 * NSEC_PER_MSEC) /* for each candidate */
 #define RARELY     5 /* between two looks, at least so many times as long as the last one took */
 
 static volatile sig_atomic_t interrupted;
@@ -232,19 +233,31 @@ static int add_usdt(Client *client, const Look *look, const char *unit, Candidat
         return candidates_add_usdt(candidates, look->stretches, look->stacks, outside, inside);
 }
 
-/* Where the first candidate begins late, the last one ends late. */
-static void wait_for_windows(size_t candidate, uint64_t each_ns, uint64_t whole_ns) {
-        uint64_t begin_ns = now_ns(), done_ns = 0;
+/* What is left of that time for one of so many candidates: to change them takes time, too. */
+static uint64_t share_of(uint64_t begin_ns, uint64_t whole_ns, size_t n_left) {
+        uint64_t done_ns = now_ns() - begin_ns,
+                 left_ns = whole_ns > done_ns ? whole_ns - done_ns : 0;
 
-        while (!interrupted && done_ns < each_ns) {
-                show_progress("Measuring what was found", each_ns * candidate + done_ns, whole_ns);
+        return left_ns / n_left > LEAST_NS ? left_ns / n_left : LEAST_NS;
+}
+
+/* begin_ns and whole_ns: of all candidates. */
+static void wait_for_windows(uint64_t for_ns, uint64_t begin_ns, uint64_t whole_ns) {
+        uint64_t now = now_ns(), until_ns = now + for_ns;
+
+        while (!interrupted && now < until_ns) {
+                uint64_t done_ns = now - begin_ns;
+
+                show_progress("Measuring what was found", done_ns < whole_ns ? done_ns : whole_ns,
+                              whole_ns);
                 wait_ms(STEP_MS);
-                done_ns = now_ns() - begin_ns;
+                now = now_ns();
         }
 }
 
 static int try(Trial *trial, Client *client, const Candidates *candidates, const char *unit,
                uint64_t whole_ns) {
+        uint64_t begin_ns = now_ns();
         int r;
 
         interrupted = 0;
@@ -252,7 +265,8 @@ static int try(Trial *trial, Client *client, const Candidates *candidates, const
         for (size_t i = 0; i < candidates->n && r >= 0 && !interrupted; i++) {
                 r = trial_begin(trial, i, unit);
                 if (r > 0) {
-                        wait_for_windows(i, whole_ns / candidates->n, whole_ns);
+                        wait_for_windows(share_of(begin_ns, whole_ns, candidates->n - i), begin_ns,
+                                         whole_ns);
                         r = trial_end(trial, i);
                 }
         }
@@ -313,6 +327,12 @@ static int suggest_for_unit(Client *client, const char *name) {
                 return r;
         remark(&look, &trial);
         r = proposal_show(&client->output, &trial, unit);
+        if (r == -ENODATA) {
+                warnx("There is nothing to propose for %s: nothing of what was found could be "
+                      "measured to its end. Try it with a longer --for=, while it has work to do",
+                      unit);
+                return r;
+        }
         return r < 0 ? connection_complain_reply(r) : 0;
 }
 

@@ -231,7 +231,9 @@ static int verify_unit(Verification *verification, const char *name) {
 
         r = verify_config(verification, config);
         if (r >= 0 && config->bindings.n == 0) {
-                warnx("There is no section [%s NAME] in the files of %s; 'tlobctl edit %s' adds one",
+                warnx("There is no section [%s NAME] in the files that systemd has read for %s; "
+                      "'tlobctl edit %s' adds one, and 'systemctl daemon-reload' applies one that "
+                      "is new",
                       CONFIG_UNIT_SECTION, files.id, files.id);
                 verification->bad = true;
         }

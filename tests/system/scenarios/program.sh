@@ -101,7 +101,7 @@ check "a binding in bindings.d takes the program of its unit" sh -c \
 check "verify resolves it" tlobctl verify /etc/tlob/bindings.d/far.conf
 matches "and a whole unit" "$(tlobctl verify --unit=plain)" 'plain.service/a .*plain.service:5'
 refuse "a unit with a mistake" 1 'other.service:6: .*several programs' tlobctl verify --unit=other
-refuse "a unit without sections" 1 'no section \[X-Tlob NAME\] in the files of dbus.service' tlobctl verify --unit=dbus
+refuse "a unit without sections" 1 'no section \[X-Tlob NAME\] in the files that systemd has read for dbus.service' tlobctl verify --unit=dbus
 refuse "a unit that is not there" 1 'There is no unit nosuch\.service' tlobctl verify --unit=nosuch
 matches "what is asked for without the unit's program" \
         "$(tlobctl verify --unit=prefixes --function=victim_c --budget=1s)" "Executable: $victim"
