@@ -125,12 +125,21 @@ static bool is_whole_function(const Candidate *candidate) {
         return streq(candidate->stop, "return") && candidate->executable;
 }
 
+static bool is_offset(const char *place) {
+        return place[0] >= '0' && place[0] <= '9';
+}
+
 static int print_section(const Candidate *candidate, const Measured *measured, const char *name) {
         char budget[DURATION_MAX];
 
         (void) printf("\n[X-Tlob %s]\n", name);
         if (candidate->executable)
                 (void) printf("Executable=%s\n", candidate->executable);
+        /* Elsewhere something else may be there. */
+        if (candidate->build_id && is_offset(candidate->start))
+                (void) printf("BuildID=%s\n", candidate->build_id);
+        if (is_offset(candidate->start) && !is_offset(candidate->label))
+                (void) printf("# %s\n", candidate->label);
         if (is_whole_function(candidate))
                 (void) printf("Function=%s\n", candidate->start);
         else if (!candidate->executable)

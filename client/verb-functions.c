@@ -17,11 +17,13 @@
 #include "base/sentence.h"
 #include "binding/binding.h"
 #include "bus-json.h"
+#include "debug-servers.h"
 #include "elf/function-exits.h"
 #include "elf/functions.h"
 #include "elf/libraries.h"
 #include "elf/library.h"
 #include "elf/probe-kind.h"
+#include "note.h"
 #include "unit-query.h"
 #include "verbs.h"
 
@@ -80,6 +82,9 @@ typedef struct Search {
         Pattern pattern;
         json_object *rows;
         bool in_table;
+        DebugServers *servers; /* NULL: none are asked */
+        size_t n_fetched;      /* files of which rows have names that only these know */
+        char *build_id;        /* of the last of these */
         size_t n_files;
         size_t n_functions;
         bool any_stripped;
@@ -163,9 +168,11 @@ static const char *describe_probe(ProbeKind kind) {
 static const char *choose_name(const Declared *declared, const char *offset) {
         const ElfFunction *function = declared->function;
 
-        if (*declared->text && !declared->is_shared && strlen(declared->text) <= BINDING_VALUE_MAX)
+        if (!function->is_fetched && *declared->text && !declared->is_shared &&
+            strlen(declared->text) <= BINDING_VALUE_MAX)
                 return declared->text;
-        if (function->ambiguous || strlen(function->name) > BINDING_VALUE_MAX)
+        if (function->is_fetched || function->ambiguous ||
+            strlen(function->name) > BINDING_VALUE_MAX)
                 return offset;
         return function->name;
 }
@@ -203,6 +210,8 @@ static int make_row(const Search *search, const ElfFile *elf, const Declared *de
         r = add_names(row, declared, search->in_table);
         if (r >= 0)
                 r = json_add_string(row, "Executable", elf_file_path(elf));
+        if (r >= 0 && !search->in_table)
+                r = json_add_string(row, "BuildID", elf_file_build_id(elf) ?: "");
         if (r >= 0)
                 r = json_add(row, "Offset", json_object_new_uint64(function->offset));
         if (r >= 0)
@@ -270,12 +279,21 @@ static int take_remarks_back(Search *search) {
         return r;
 }
 
-static int add_rows(const Search *search, const ElfFile *elf, const Declared *declared, size_t n) {
+static int add_rows(Search *search, const ElfFile *elf, const Declared *declared, size_t n) {
         size_t n_rows = json_object_array_length(search->rows);
+        bool any_fetched = false;
         int r = 0;
 
-        for (size_t i = 0; i < n; i++)
-                n_rows += is_wanted(search, &declared[i]);
+        for (size_t i = 0; i < n; i++) {
+                if (!is_wanted(search, &declared[i]))
+                        continue;
+                any_fetched |= declared[i].function->is_fetched;
+                n_rows++;
+        }
+        if (any_fetched) {
+                r = free_and_strdup(&search->build_id, elf_file_build_id(elf));
+                search->n_fetched++;
+        }
         for (size_t i = 0; i < n && r >= 0; i++)
                 if (is_wanted(search, &declared[i]))
                         r = add_row(search, elf, &declared[i], n_rows <= REMARKS_MAX);
@@ -291,11 +309,15 @@ static int complain_none(const Search *search, const char *path) {
                     : sentence_make("%s and %zu libraries", path, search->n_files - 1);
         if (!files)
                 return -ENOMEM;
-        if (search->n_functions == 0)
-                warnx("%s name%s no functions%s", files, one ? "s" : "",
+        if (search->pattern.text &&
+            strncmp(search->pattern.text, USDT_PLACE, strlen(USDT_PLACE)) == 0)
+                warnx("No USDT probe of %s matches '%s'", files, search->pattern.text);
+        else if (search->n_functions == 0)
+                warnx("%s name%s no functions%s%s", files, one ? "s" : "",
                       search->any_stripped ? one ? ": it is stripped; install its debug symbols"
                                                  : ": they are stripped; install debug symbols"
-                                           : "");
+                                           : "",
+                      search->any_stripped ? debug_servers_advise(search->servers) : "");
         else
                 warnx("None of the %zu functions that %s name%s%s%s%s matches '%s'",
                       search->n_functions, files, one ? "s" : "", search->any_stripped ? ", " : "",
@@ -310,6 +332,8 @@ static int look_through(Search *search, ElfFile *elf) {
         Declared *declared;
         int r;
 
+        if (search->servers)
+                elf_file_set_debug_finder(elf, debug_servers_find, search->servers);
         r = elf_file_list_functions(elf, &functions);
         if (r < 0)
                 return r;
@@ -367,9 +391,26 @@ static int search_file(const Client *client, Search *search, const char *path) {
                                                                      : r;
 }
 
+static void search_done(Search *search) {
+        debug_servers_free(search->servers);
+        free(search->build_id);
+}
+
+/* What only we have asked for. */
+static void note_fetched(const Search *search) {
+        if (search->n_fetched == 1)
+                note("tlobd does not ask the servers in DEBUGINFOD_URLS: write the offset, "
+                     "together with BuildID=%s",
+                     search->build_id);
+        else if (search->n_fetched > 1)
+                note("tlobd does not ask the servers in DEBUGINFOD_URLS: write offsets, together "
+                     "with the BuildID= that --json shows");
+}
+
 static int show(Client *client, const char *name, const char *pattern) {
-        Search search = {
+        _cleanup_(search_done) Search search = {
                 .pattern = { .text = pattern, .is_glob = pattern && strpbrk(pattern, "*?[") },
+                .servers = debug_servers_new(),
         };
         _cleanup_json_ json_object *rows = json_object_new_array();
         _cleanup_free_ char *path = NULL;
@@ -385,9 +426,11 @@ static int show(Client *client, const char *name, const char *pattern) {
                 r = search_file(client, &search, path);
         if (r < 0)
                 return r;
-        return output->json != JSON_OFF ? output_json(output, rows)
-                                        : output_table(output, fields + !client->options.libraries,
-                                                       rows, "function");
+        if (output->json != JSON_OFF)
+                return output_json(output, rows);
+        r = output_table(output, fields + !client->options.libraries, rows, "function");
+        note_fetched(&search);
+        return r;
 }
 
 ExitStatus verb_functions(Client *client, int argc, char **argv) {

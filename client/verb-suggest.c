@@ -8,7 +8,7 @@
  *
  * "tlobctl suggest BINDING" proposes a budget for what is measured already.
  *
- * ^C ends a step early; what is known by then is shown.
+ * ^C ends a step early; what is known by then is shown. But while names are fetched, it ends all.
  */
 
 #include <err.h>
@@ -22,6 +22,7 @@
 #include "base/sentence.h"
 #include "base/system-call.h"
 #include "budget.h"
+#include "debug-servers.h"
 #include "lengths.h"
 #include "note.h"
 #include "proposal.h"
@@ -45,21 +46,31 @@ static void on_interrupt(int number) {
         interrupted = 1;
 }
 
-/*
- * Whatever it is told, it ends what it has begun, and takes its binding away. Signals come while it
- * waits only, and so interrupt no call.
- */
-static void catch_interrupt(void) {
-        const struct sigaction action = { .sa_handler = on_interrupt };
+static void handle_interrupt(int how, void (*handler)(int number)) {
+        const struct sigaction action = { .sa_handler = handler };
         static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
         sigset_t mask;
 
         (void) sigemptyset(&mask);
         for (size_t i = 0; i < ELEMENTSOF(signals); i++)
                 (void) sigaddset(&mask, signals[i]);
-        (void) sigprocmask(SIG_BLOCK, &mask, NULL);
         for (size_t i = 0; i < ELEMENTSOF(signals); i++)
                 (void) sigaction(signals[i], &action, NULL);
+        (void) sigprocmask(how, &mask, NULL);
+}
+
+/*
+ * Whatever it is told, it ends what it has begun, and takes its binding away. Signals come while it
+ * waits only, and so interrupt no call.
+ */
+static void catch_interrupt(void) {
+        handle_interrupt(SIG_BLOCK, on_interrupt);
+}
+
+/* It ends at once; but not by what was meant for the step before. */
+static void let_interrupt(void) {
+        handle_interrupt(SIG_BLOCK, SIG_IGN);
+        handle_interrupt(SIG_UNBLOCK, SIG_DFL);
 }
 
 static void wait_ms(int ms) {
@@ -217,6 +228,17 @@ static int look_at(Look *look, const char *cgroup, uint64_t whole_ns) {
         return sample(look, whole_ns);
 }
 
+/* Then nothing is in place that had to be taken back. */
+static void fetch_names(const Look *look) {
+        _cleanup_(debug_servers_freep) DebugServers *servers = debug_servers_new();
+
+        if (!servers)
+                return;
+        let_interrupt();
+        candidates_fetch_names(look->stretches, look->stacks, debug_servers_find, servers);
+        catch_interrupt();
+}
+
 /* The USDT probes of the program that its main process runs. */
 static int add_usdt(Client *client, const Look *look, const char *unit, Candidates *candidates) {
         uint32_t pid = unit_main_pid_query(&client->connection, unit);
@@ -307,6 +329,7 @@ static int suggest_for_unit(Client *client, const char *name) {
                 r = look_at(&look, cgroup, whole_ns / 2);
         if (r < 0)
                 return r;
+        fetch_names(&look);
         r = candidates_add_functions(&candidates, look.stretches, look.stacks);
         if (r >= 0)
                 r = candidates_add_calls(&candidates, look.spent_ns, CALLS_N,

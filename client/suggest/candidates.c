@@ -29,6 +29,7 @@ void candidates_done(Candidates *candidates) {
 
                 free(candidate->label);
                 free(candidate->executable);
+                free(candidate->build_id);
                 free(candidate->start);
                 free(candidate->stop);
         }
@@ -62,15 +63,20 @@ static bool has_start(const Candidates *candidates, const char *executable, cons
 
 static int add_function(Candidates *candidates, const SeenFunction *function, uint64_t spent_ns) {
         char declared[LABEL_MAX], place[32];
-        const char *start = function->name ?: place, *label;
+        const char *start = function->name && !function->is_fetched ? function->name : place;
+        const char *label = function->name ?: start;
+        int r;
 
         (void) snprintf(place, sizeof(place), "0x%" PRIx64, function->offset);
         if (has_start(candidates, function->path, start))
                 return 0;
-        label = function->name && mangled_name_decode(function->name, false, declared, LABEL_MAX)
-                        ? declared
-                        : start;
-        return add(candidates, label, function->path, start, "return", spent_ns);
+        if (function->name && mangled_name_decode(function->name, false, declared, LABEL_MAX))
+                label = declared;
+        r = add(candidates, label, function->path, start, "return", spent_ns);
+        if (r < 0 || !function->build_id)
+                return r;
+        candidates->items[candidates->n - 1].build_id = strdup(function->build_id);
+        return candidates->items[candidates->n - 1].build_id ? 0 : -ENOMEM;
 }
 
 /* Is it the same time that is in both? */
@@ -99,6 +105,16 @@ static const SeenFunction *choose(const Stacks *stacks, const Stretch *ranked, s
         }
         *ret_end = i;
         return chosen;
+}
+
+void candidates_fetch_names(const Stretches *stretches, Stacks *stacks, ElfDebugFinder finder,
+                            void *userdata) {
+        Stretch ranked[RANKED_MAX];
+        size_t n = stretches_rank(stretches, ranked, RANKED_MAX);
+
+        for (size_t i = 0; i < n; i++)
+                if (!stacks_get(stacks, ranked[i].function)->is_library)
+                        stacks_fetch_name(stacks, ranked[i].function, finder, userdata);
 }
 
 int candidates_add_functions(Candidates *candidates, const Stretches *stretches,

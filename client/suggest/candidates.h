@@ -12,6 +12,7 @@
 typedef struct Candidate {
         char *label;      /* for people */
         char *executable; /* NULL: a system call */
+        char *build_id;   /* of a function's file; NULL: it has none, or there is no function */
         char *start;
         char *stop;
         uint64_t spent_ns; /* seen in it; 0: nobody has looked */
@@ -25,6 +26,13 @@ typedef struct Candidates {
 } Candidates;
 
 void candidates_done(Candidates *candidates);
+
+/*
+ * Asks for the names of those that could be added next and have none: see
+ * elf_file_set_debug_finder().
+ */
+void candidates_fetch_names(const Stretches *stretches, Stacks *stacks, ElfDebugFinder finder,
+                            void *userdata);
 
 /*
  * Adds the functions in which most time was spent. Of those that contain the same time, it takes

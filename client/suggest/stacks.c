@@ -295,6 +295,22 @@ static char *name_function(const Module *module, uint64_t entry) {
         return TAKE_PTR(site.function);
 }
 
+void stacks_fetch_name(Stacks *stacks, uint32_t index, ElfDebugFinder finder, void *userdata) {
+        SeenFunction *function = &stacks->functions[index];
+        const Module *module = NULL;
+
+        if (function->name || !function->is_known)
+                return;
+        for (size_t i = 0; i < stacks->n_modules; i++)
+                if (stacks->modules[i]->path == function->path)
+                        module = stacks->modules[i];
+        if (!module || !module->elf)
+                return;
+        elf_file_set_debug_finder(module->elf, finder, userdata);
+        function->name = name_function(module, function->offset);
+        function->is_fetched = function->name;
+}
+
 static int add_function(Stacks *stacks, const Module *module, uint64_t entry, bool is_known,
                         uint32_t *ret) {
         SeenFunction *functions, *function;
@@ -312,6 +328,7 @@ static int add_function(Stacks *stacks, const Module *module, uint64_t entry, bo
         function = &functions[stacks->n_functions];
         *function = (SeenFunction){
                 .path = module->path,
+                .build_id = module->elf ? elf_file_build_id(module->elf) : NULL,
                 .offset = entry,
                 .name = is_known ? name_function(module, entry) : NULL,
                 .is_known = is_known,

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "elf/file.h"
 #include "suggest/sampler.h"
 #include "suggest/stretches.h"
 
@@ -16,12 +17,14 @@ typedef struct Stacks Stacks;
 
 /* A function that was seen, by the number that StretchFrame has. */
 typedef struct SeenFunction {
-        const char *path; /* of its file, as its process sees it */
-        uint64_t offset;  /* in the file: where it begins, if that is known */
-        const char *name; /* NULL: it has none */
-        bool is_known;    /* where it begins */
-        bool is_library;  /* it is one of libc's, or of the dynamic loader */
-        bool is_lock;     /* it waits for a lock, as far as its name tells */
+        const char *path;     /* of its file, as its process sees it */
+        const char *build_id; /* of that file; NULL: it has none */
+        uint64_t offset;      /* in the file: where it begins, if that is known */
+        const char *name;     /* NULL: it has none */
+        bool is_fetched;      /* that name, which is of no use for tlobd */
+        bool is_known;        /* where it begins */
+        bool is_library;      /* it is one of libc's, or of the dynamic loader */
+        bool is_lock;         /* it waits for a lock, as far as its name tells */
 } SeenFunction;
 
 int stacks_new(Stacks **ret);
@@ -40,6 +43,9 @@ int stacks_unwind(Stacks *stacks, const StackSample *sample,
 bool stacks_wait_for_lock(const Stacks *stacks, const StretchFrame *frames, size_t n);
 
 const SeenFunction *stacks_get(const Stacks *stacks, uint32_t function);
+
+/* Asks for the name of one that has none: see elf_file_set_debug_finder(). */
+void stacks_fetch_name(Stacks *stacks, uint32_t function, ElfDebugFinder finder, void *userdata);
 
 /* The function that begins there, if it was seen. Returns 0 or -ENOENT. */
 int stacks_find(const Stacks *stacks, const char *path, uint64_t offset, uint32_t *ret);

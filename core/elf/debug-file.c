@@ -134,6 +134,22 @@ static ElfFile *find_by_link(ElfFile *elf) {
         return found;
 }
 
+/* Once. Returns whether there is a separate file by that. */
+static bool fetch(ElfFile *elf) {
+        const Wanted wanted = { .elf = elf };
+        _cleanup_free_ char *path = NULL;
+        DebugFiles *files = &elf->debug;
+
+        if (files->separate || files->has_asked || !elf->debug_finder || !elf->build_id)
+                return false;
+        files->has_asked = true;
+        path = elf->debug_finder(elf, elf->debug_finder_data);
+        if (path)
+                files->separate = open_at(&ROOT_OWN, path, &wanted);
+        files->is_fetched = files->separate;
+        return files->is_fetched;
+}
+
 ElfFile *elf_file_open_debug(ElfFile *elf) {
         if (!elf->debug.has_looked) {
                 elf->debug.has_looked = true;
@@ -173,4 +189,6 @@ void elf_file_load_symbols(ElfFile *elf, SymbolTable tables[static 2]) {
                 if (mini_debug_open(elf->elf, &elf->debug.mini, &elf->debug.mini_image))
                         elf_file_get_symbols(elf, tables);
         }
+        if (tables[0].n == 0 && fetch(elf))
+                elf_file_get_symbols(elf, tables);
 }

@@ -18,6 +18,8 @@ typedef struct DebugFiles {
         void *mini_image;  /* the memory that it is in */
         char *other_build; /* where a separate one should be is one of another build */
         bool has_looked;   /* for a separate one */
+        bool is_fetched;   /* the separate one is from the finder of elf_file_set_debug_finder() */
+        bool has_asked;    /* that finder */
         bool has_unpacked;
 } DebugFiles;
 

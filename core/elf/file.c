@@ -242,6 +242,11 @@ void elf_file_set_debug_directory(ElfFile *elf, const char *directory) {
         elf->debug_directory = directory;
 }
 
+void elf_file_set_debug_finder(ElfFile *elf, ElfDebugFinder finder, void *userdata) {
+        elf->debug_finder = finder;
+        elf->debug_finder_data = userdata;
+}
+
 /* A segment that is loaded as code, and is in the file as it claims to be. */
 static bool segment_is_code(const ElfFile *elf, const GElf_Phdr *phdr) {
         return phdr->p_type == PT_LOAD && (phdr->p_flags & PF_X) && phdr->p_offset <= elf->size &&

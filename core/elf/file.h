@@ -71,6 +71,14 @@ const char *elf_file_build_id(const ElfFile *elf);
 void elf_file_set_debug_directory(ElfFile *elf, const char *directory);
 
 /*
+ * Asked once for the separate debug file of one that has a build-id, if names of its functions are
+ * in none of these places, nor in itself. Returns its path, which is the caller's, or NULL. Only a
+ * file of that build is taken.
+ */
+typedef char *(*ElfDebugFinder)(const ElfFile *elf, void *userdata);
+void elf_file_set_debug_finder(ElfFile *elf, ElfDebugFinder finder, void *userdata);
+
+/*
  * True if it is a program that nothing else can be loaded into, or be loaded into another: one by
  * its type, or by a flag that linkers set since 2015. False for libraries, also for those that can
  * be run.

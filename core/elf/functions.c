@@ -10,6 +10,7 @@
 typedef struct Listing {
         const ElfFile *elf;
         ElfFunctions *functions;
+        bool is_fetched;
 } Listing;
 
 void elf_functions_done(ElfFunctions *functions) {
@@ -71,6 +72,7 @@ static int add(const SymbolFunction *symbol, void *userdata) {
                 .offset =
                         elf_file_skip_endbr64(listing->elf, segment_offset(&phdr, symbol->address)),
                 .size = symbol->size,
+                .is_fetched = listing->is_fetched,
         };
         return 0;
 }
@@ -98,6 +100,13 @@ static int compare(const void *a, const void *b) {
         int order = strcmp(left->name, right->name);
 
         return order ?: (left->offset > right->offset) - (left->offset < right->offset);
+}
+
+/* Of those that are the same, one that others know, too, comes first. */
+static int compare_knowledge(const void *a, const void *b) {
+        const ElfFunction *left = a, *right = b;
+
+        return compare(a, b) ?: left->is_fetched - right->is_fetched;
 }
 
 /* A symbol can be there twice; a USDT probe is one, wherever it is. */
@@ -132,8 +141,10 @@ int elf_file_list_functions(ElfFile *elf, ElfFunctions *ret) {
 
         elf_file_load_symbols(elf, tables);
         functions.is_stripped = tables[0].n == 0;
+        listing.is_fetched = elf->debug.is_fetched;
         r = symbol_table_visit(&tables[0], add, &listing);
-        if (r >= 0 && (functions.is_stripped || tables[0].is_partial))
+        listing.is_fetched = false;
+        if (r >= 0 && (functions.is_stripped || tables[0].is_partial || elf->debug.is_fetched))
                 r = symbol_table_visit(&tables[1], add, &listing);
         if (r >= 0)
                 r = elf_file_visit_usdt(elf, add_usdt, &listing);
@@ -142,7 +153,7 @@ int elf_file_list_functions(ElfFile *elf, ElfFunctions *ret) {
                 return r;
         }
         if (functions.n > 0)
-                qsort(functions.items, functions.n, sizeof(*functions.items), compare);
+                qsort(functions.items, functions.n, sizeof(*functions.items), compare_knowledge);
         remove_doubles(&functions);
         *ret = functions;
         return 0;

@@ -16,6 +16,7 @@ typedef struct ElfFunction {
         uint64_t size;   /* 0: not known */
         bool ambiguous;  /* several have this name: it takes the offset to name one of them */
         bool is_usdt;
+        bool is_fetched; /* only the finder of elf_file_set_debug_finder() knows this name */
 } ElfFunction;
 
 typedef struct ElfFunctions {

@@ -24,6 +24,8 @@ struct ElfFile {
         Root root;                   /* the tree that it is in */
         char *inner_path;            /* its path there */
         const char *debug_directory; /* not owned */
+        ElfDebugFinder debug_finder; /* NULL: there is none */
+        void *debug_finder_data;
         DebugFiles debug;
 };
 

@@ -107,7 +107,7 @@ class Daemon:
 def environment(bus, **more):
     env = {k: v for k, v in os.environ.items()
            if k not in ("NO_COLOR", "SYSTEMD_COLORS", "SYSTEMD_PAGER", "PAGER", "LESS",
-                        "SUDO_UID", "PKEXEC_UID", "MALLOC_PERTURB_")}
+                        "SUDO_UID", "PKEXEC_UID", "MALLOC_PERTURB_", "DEBUGINFOD_URLS")}
     env.update(LC_ALL="C.UTF-8", TZ="UTC", TERM="xterm")
     env["DBUS_SYSTEM_BUS_ADDRESS"] = bus.address if bus else "unix:path=/nonexistent/bus"
     env.update(more)
