@@ -28,7 +28,7 @@ static const Field manager_fields[] = {
         { "Lost", "Lost reports", FIELD_PROBLEM },
         { "Suppressed", "Suppressed reports", FIELD_COUNT },
         { "Undelivered", "Undelivered", FIELD_LOSSES },
-        { "ProbesNSec", "Probes took", FIELD_DURATION },
+        { "ProbesNSec", "Overhead", FIELD_DURATION },
         { "shown-usage", "tlobd takes", FIELD_TEXT },
         { "Limitations", "Limitations", FIELD_LINES },
         {},
@@ -91,7 +91,7 @@ static const Field binding_fields[] = {
         { "shown-p99.9", "p99.9", FIELD_DURATION },
         { "MaxNSec", "Longest window", FIELD_DURATION },
         { "shown-builds", "Builds", FIELD_LINES },
-        { "ProbesNSec", "Probes took", FIELD_DURATION },
+        { "ProbesNSec", "Overhead", FIELD_DURATION },
         { "Counters", "Counters", FIELD_COUNTERS },
         {},
 };

@@ -90,10 +90,9 @@ static char *describe_users(const Binding *binding, const FileUsers *users) {
                                  : NULL;
 }
 
-int binding_describe_cost(const Binding *binding, const FileUsers *users, char **ret) {
-        const char *start = probe_kind_describe_cost(binding->resolved.start_kind);
-        const char *stop = probe_kind_describe_cost(binding->resolved.stop_kind);
-        _cleanup_free_ char *who = NULL;
+int binding_describe_cost(const Binding *binding, const FileUsers *users, const ProbePrices *prices,
+                          char **ret) {
+        _cleanup_free_ char *who = NULL, *start = NULL, *stop = NULL;
 
         *ret = NULL;
         if (!binding_has_file(binding)) {
@@ -102,6 +101,8 @@ int binding_describe_cost(const Binding *binding, const FileUsers *users, char *
         }
         if (binding->unit && users && users->n_outside == 0 && users->n_unseen == 0)
                 return 0;
+        start = probe_kind_describe_cost(binding->resolved.start_kind, prices);
+        stop = probe_kind_describe_cost(binding->resolved.stop_kind, prices);
         who = describe_users(binding, users);
         if (!who)
                 return -ENOMEM;

@@ -15,9 +15,10 @@ void binding_read_probe_kinds(Binding *binding, int fd);
 /*
  * Who pays for the probes of a resolved binding that are in every process that maps its file, and
  * how much, as a sentence without a full stop; NULL: nobody else than its unit, which asked for
- * it. The same for one that has no file. users may be NULL: they could not be counted. Returns 0
- * or -ENOMEM; *ret is the caller's.
+ * it. The same for one that has no file. users may be NULL: they could not be counted; and so may
+ * prices: those of this machine are not known. Returns 0 or -ENOMEM; *ret is the caller's.
  */
-int binding_describe_cost(const Binding *binding, const FileUsers *users, char **ret);
+int binding_describe_cost(const Binding *binding, const FileUsers *users, const ProbePrices *prices,
+                          char **ret);
 
 #endif

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/sentence.h"
 #include "elf/read.h"
 
 #define OPERAND_SIZE 0x66 /* a prefix: the kernel emulates no branch that has it */
@@ -127,12 +128,18 @@ bool probe_is_on_nop(int fd, uint64_t offset) {
 #endif
 }
 
-const char *probe_kind_describe_cost(ProbeKind kind) {
+char *probe_kind_describe_cost(ProbeKind kind, const ProbePrices *prices) {
         static const char *const costs[PROBE_N_KINDS] = {
                 [PROBE_OPTIMISED] = "0.2 to 0.6 us",
                 [PROBE_EMULATED] = "0.5 to 0.8 us",
-                [PROBE_STEPPED] = "6 to 11 us (single-stepped)",
+                [PROBE_STEPPED] = "6 to 11 us",
         };
+        const char *how = kind == PROBE_STEPPED ? " (single-stepped)" : "";
+        uint64_t ns = prices ? prices->ns[kind] : 0;
 
-        return costs[kind];
+        if (kind == PROBE_UNKNOWN)
+                return NULL;
+        if (ns == 0)
+                return sentence_make("%s%s", costs[kind], how);
+        return sentence_make("%.*f us%s", ns < 10000, (double) ns / 1000, how);
 }

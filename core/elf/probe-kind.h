@@ -31,7 +31,16 @@ bool probe_is_on_nop5(int fd, uint64_t offset);
 /* Is it a nop of whatever length? */
 bool probe_is_on_nop(int fd, uint64_t offset);
 
-/* The time that a probe takes, as words for a sentence; static. NULL: not known. */
-const char *probe_kind_describe_cost(ProbeKind kind);
+/* What a probe takes from whoever runs into it, on the machine where that was measured. */
+typedef struct ProbePrices {
+        uint64_t ns[PROBE_N_KINDS]; /* 0: not known */
+} ProbePrices;
+
+/*
+ * The time that a probe takes, as words for a sentence: on this machine, or if that is not known
+ * (also: prices is NULL), on one where it was measured. The caller's. NULL: not known, or for want
+ * of memory.
+ */
+char *probe_kind_describe_cost(ProbeKind kind, const ProbePrices *prices);
 
 #endif

@@ -229,6 +229,9 @@ typedef struct BackendOps {
          */
         uint64_t (*cost)(Backend *backend, uint32_t index);
 
+        /* What its probes cost on this machine; owned by it. NULL: not known. */
+        const ProbePrices *(*prices)(Backend *backend);
+
         /*
          * Have probes been hit so often that it is worth a look at their cost, since this was asked
          * last? dispatch() is due when they are. NULL: never.

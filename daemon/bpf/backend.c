@@ -331,10 +331,12 @@ static int bpf_backend_reset_statistics(Backend *backend, uint32_t index) {
 static uint64_t bpf_backend_cost(Backend *backend, uint32_t index) {
         BpfBackend *b = BPF(backend);
 
-        return index == BACKEND_NO_INDEX ? site_table_get_total_cost(&b->start_sites) +
-                                                   site_table_get_total_cost(&b->stop_sites) +
-                                                   calls_get_cost(&b->calls)
+        return index == BACKEND_NO_INDEX ? bpf_backend_get_cost(b)
                                          : bpf_entry_get_cost(b, &b->entries[index]);
+}
+
+static const ProbePrices *bpf_backend_prices(Backend *backend) {
+        return &BPF(backend)->price.hit;
 }
 
 static bool bpf_backend_take_alarm(Backend *backend) {
@@ -438,6 +440,7 @@ const BackendOps backend_bpf_ops = {
         .reset_statistics = bpf_backend_reset_statistics,
         .next_notice = bpf_backend_next_notice,
         .cost = bpf_backend_cost,
+        .prices = bpf_backend_prices,
         .take_alarm = bpf_backend_take_alarm,
         .reach = bpf_backend_reach,
         .can_spare_others = bpf_backend_can_spare_others,

@@ -106,10 +106,18 @@ void bpf_entry_release(BpfBackend *b, const Entry *entry);
 /* Its books. Another binding may have had its index: they are cleared before it is used. */
 int bpf_entry_clear_books(BpfBackend *b, uint32_t index);
 int bpf_entry_clear_maximum(BpfBackend *b, uint32_t index);
+/* As books_read(). */
+int bpf_entry_read_books(const BpfBackend *b, const Entry *entry, Statistics *statistics);
 int bpf_entry_read_statistics(BpfBackend *b, const Entry *entry, Statistics *ret);
 
-/* What the probes at its places have cost since they are there; 0: it cannot be read. */
+/*
+ * What the probes at its places have cost since they are there, and the timers of its budgets; as
+ * far as that can be read.
+ */
 uint64_t bpf_entry_get_cost(const BpfBackend *b, const Entry *entry);
+
+/* Of all together; those at the same place count once. */
+uint64_t bpf_backend_get_cost(const BpfBackend *b);
 
 /* Of an entry that was withdrawn. Adds to the books; histogram may be NULL. */
 void bpf_entry_end_windows(BpfBackend *b, const Entry *entry, Statistics *final,

@@ -18,12 +18,10 @@
 #include <sys/syscall.h>
 
 #include "base/clock.h"
+#include "bpf/hits.h"
 
 #define ROUNDS 5
 #define CALLS  200
-
-/* Calls are many when the pair costs more than this part of the machine's CPUs. */
-#define MANY 20
 
 void calls_init(Calls *calls, const BpfPrograms *programs, Pins *pins, size_t n_cpus) {
         *calls = (Calls){
@@ -98,26 +96,16 @@ static uint64_t time_call(void) {
 
 static void set_price(const Calls *calls, uint64_t without_ns) {
         struct tlob_bpf__bss *bss = calls->programs->bpf->bss;
-        long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
         uint64_t with_ns = time_call();
 
         bss->call_price_ns = with_ns > without_ns ? with_ns - without_ns : 0;
-        bss->calls_pace_ns =
-                TLOB_HITS_LOOK * bss->call_price_ns * MANY * (uint64_t) (n_cpus > 0 ? n_cpus : 1);
+        bss->calls_pace_ns = hits_get_pace(bss->call_price_ns);
 }
 
 /* Of all pairs that there ever were. */
 static uint64_t count_hits(const Calls *calls) {
-        _cleanup_free_ struct tlob_hits *hits = calloc(calls->n_cpus, sizeof(*hits));
-        uint64_t n = 0;
-        uint32_t key = 0;
-
-        if (!hits ||
-            bpf_map_lookup_elem(bpf_map__fd(calls->programs->bpf->maps.call_hits), &key, hits) < 0)
-                return calls->n_hits_before;
-        for (size_t cpu = 0; cpu < calls->n_cpus; cpu++)
-                n += hits[cpu].n;
-        return n;
+        return hits_read(bpf_map__fd(calls->programs->bpf->maps.call_hits), 0, calls->n_cpus,
+                         calls->n_hits_before);
 }
 
 /* The end first: no window may open that cannot end. */

@@ -33,8 +33,8 @@ static void begin_reach(BpfBackend *b, Entry *entry) {
  * A call is told without a trap, at a price of its own (calls.c): what remains is the work of a
  * window, at both ends a quarter of what a hit is taken for (price.c).
  */
-static uint64_t price_of_call(const BpfBackend *b) {
-        return b->price.hit_ns[PROBE_EMULATED] / 2;
+static uint64_t price_without_trap(const BpfBackend *b) {
+        return b->price.hit.ns[PROBE_EMULATED] / 2;
 }
 
 typedef struct SiteKeys {
@@ -85,8 +85,8 @@ static int make_keys(const BpfBackend *b, const Entry *entry, const Binding *bin
         keys->stop = keys->start;
         keys->stop.is_return = entry->stop == TLOB_STOP_RETURN_PROBE;
         keys->start.price_ns =
-                keys->start.is_call ? price_of_call(b) : b->price.hit_ns[resolved->start_kind];
-        keys->stop.price_ns = b->price.hit_ns[resolved->stop_kind];
+                keys->start.is_call ? price_without_trap(b) : b->price.hit.ns[resolved->start_kind];
+        keys->stop.price_ns = b->price.hit.ns[resolved->stop_kind];
 
         r = key_take_site(&keys->start, &resolved->sites.start, &keys->places[0]);
         if (r < 0)

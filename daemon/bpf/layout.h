@@ -143,8 +143,8 @@ struct tlob_site {
 };
 
 /*
- * How often the probes of a site were hit on one CPU. Each so many hits, a program looks whether
- * they came faster than the daemon takes for harmless.
+ * How often the probes of a site were hit on one CPU, or the timers of a binding. Each so many
+ * hits, a program looks whether they came faster than the daemon takes for harmless.
  */
 #define TLOB_HITS_LOOK 4096 /* a power of two */
 
@@ -391,12 +391,12 @@ struct tlob_task {
         __u32 elsewhere; /* bit mask: windows with a frame, while the task is on another stack */
         __u32 calls;     /* the same of windows that are system calls, and some that were */
         __u32 stack_is_known; /* else what follows is a guess */
-        __u32 reserved;
-        __u64 lowest_frame; /* no window has a lower one; too low is not wrong */
-        __u64 stack_begin;  /* the stack that the thread was made with; see frame.bpf.h */
-        __u64 stack_end;    /* 0: nobody knows */
-        __u32 n_put_off;    /* looks of the timer in vain, one after the other */
-        __u32 arrived;      /* a hook has seen it get the CPU that it runs on, at last_ns */
+        __u32 timer_binding;  /* for whose budget the timer is armed, mostly */
+        __u64 lowest_frame;   /* no window has a lower one; too low is not wrong */
+        __u64 stack_begin;    /* the stack that the thread was made with; see frame.bpf.h */
+        __u64 stack_end;      /* 0: nobody knows */
+        __u32 n_put_off;      /* looks of the timer in vain, one after the other */
+        __u32 arrived;        /* a hook has seen it get the CPU that it runs on, at last_ns */
         __u32 wait_cpu; /* the CPU that it waits for; TLOB_NO_CPU: another one than it began to */
         __u32 unwinding_epoch; /* the last one in which its process was told; 0: it was not */
         __u64 n_sleeps;

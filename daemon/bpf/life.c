@@ -13,6 +13,7 @@
 
 #include "base/sentence.h"
 #include "bpf/backend.h"
+#include "bpf/hits.h"
 #include "bpf/memory.h"
 
 int bpf_backend_probe(char **ret_reason) {
@@ -277,19 +278,14 @@ static int init_readers(BpfBackend *b, const BackendConfig *config) {
         return r < 0 ? r : init_epoll(b);
 }
 
-/* Hits of one site are many when they cost more than this part of the machine's CPUs. */
-#define MANY 20
-
 static void init_price(BpfBackend *b) {
-        long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
-        uint64_t dearest;
+        struct tlob_bpf__bss *bss = b->programs.bpf->bss;
 
         price_find(&b->price, bpf_programs_start_fd(&b->programs), b->programs.multi, b->detacher);
-        dearest = b->price.hit_ns[PROBE_STEPPED];
         /* Whoever was before us may not have looked. */
-        b->programs.bpf->bss->hits_alarm = 0;
-        b->programs.bpf->bss->hits_pace_ns =
-                TLOB_HITS_LOOK * dearest * MANY * (uint64_t) (n_cpus > 0 ? n_cpus : 1);
+        bss->hits_alarm = 0;
+        bss->hits_pace_ns = hits_get_pace(b->price.hit.ns[PROBE_STEPPED]);
+        bss->timers_pace_ns = hits_get_pace(b->price.timer_ns);
 }
 
 /* Everything but the programs. */

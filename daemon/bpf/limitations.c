@@ -55,8 +55,9 @@ static size_t describe_counters(Limitations *l, const BpfPrograms *programs, siz
                 { &bss->n_timer_failures,
                   "timers could not be armed: those deadlines were noticed at the next tick or "
                   "context switch, or at the stop" },
-                { &bss->n_put_off, "timers could not read the state of their window, and were "
-                                   "put off" },
+                { &bss->n_put_off,
+                  "times a timer could not tell how its window stood, and looked again a moment "
+                  "later: those reports were so much later" },
                 { &bss->n_bridge_failures,
                   "starts could not arm a timer, because another was preempted while arming its "
                   "own: those deadlines were noticed at the next tick or switch" },
@@ -88,7 +89,7 @@ const char *const *limitations_update(Limitations *l, const BpfPrograms *program
                                       const Price *price, bool has_pins) {
         size_t n = describe_abilities(l, programs, has_pins);
 
-        if (price->hit_ns[PROBE_STEPPED] == 0)
+        if (price->hit.ns[PROBE_STEPPED] == 0)
                 l->sentences[n++] = "What a probe costs here could not be measured: CPULimit= has "
                                     "no effect";
         l->sentences[describe_counters(l, programs, n)] = NULL;

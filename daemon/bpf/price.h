@@ -7,10 +7,14 @@
 #include "bpf/detacher.h"
 #include "elf/probe-kind.h"
 
-/* What a hit of a probe costs whoever runs into it, on this machine: found out by trying. */
+/*
+ * What a hit of a probe costs whoever runs into it, and a timer whoever has the CPU, on this
+ * machine: found out by trying.
+ */
 
 typedef struct Price {
-        uint64_t hit_ns[PROBE_N_KINDS]; /* with what is done for a window; 0: not known */
+        ProbePrices hit;   /* with what is done for a window */
+        uint64_t timer_ns; /* set, and having come; 0: not known */
 } Price;
 
 /*

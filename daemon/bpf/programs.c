@@ -52,6 +52,7 @@ static int set_sizes(struct tlob_bpf *bpf, const BackendConfig *config) {
                 { bpf->maps.stop_sites, bpf_programs_sites_max(config) },
                 { bpf->maps.start_hits, bpf_programs_sites_max(config) },
                 { bpf->maps.stop_hits, bpf_programs_sites_max(config) },
+                { bpf->maps.timer_hits, config->bindings_max },
                 { bpf->maps.start_scopes, bpf_programs_sites_max(config) },
                 { bpf->maps.stop_scopes, bpf_programs_sites_max(config) },
                 { bpf->maps.units, config->bindings_max + 1 },

@@ -16,6 +16,7 @@
 #include <inttypes.h>
 
 #include "base/sentence.h"
+#include "bpf/hits.h"
 #include "bpf/memory.h"
 #include "bpf/site-processes.h"
 
@@ -292,25 +293,9 @@ static int join_error(int r, const Site *site, const SiteKey *key, const SiteUse
         }
 }
 
-static int clear_hits(const SiteTable *table, uint32_t site) {
-        _cleanup_free_ struct tlob_hits *hits = NULL;
-
-        hits = calloc(table->probes.n_cpus, sizeof(*hits));
-        if (!hits)
-                return -ENOMEM;
-        return bpf_map_update_elem(table->probes.hits_fd, &site, hits, BPF_ANY);
-}
-
 uint64_t site_table_get_cost(const SiteTable *table, uint32_t site) {
-        _cleanup_free_ struct tlob_hits *hits = NULL;
-        uint64_t n = 0;
-
-        hits = calloc(table->probes.n_cpus, sizeof(*hits));
-        if (!hits || bpf_map_lookup_elem(table->probes.hits_fd, &site, hits) < 0)
-                return 0;
-        for (size_t cpu = 0; cpu < table->probes.n_cpus; cpu++)
-                n += hits[cpu].n;
-        return n * table->items[site].key.price_ns;
+        return hits_read(table->probes.hits_fd, site, table->probes.n_cpus, 0) *
+               table->items[site].key.price_ns;
 }
 
 uint64_t site_table_get_total_cost(const SiteTable *table) {
@@ -328,7 +313,7 @@ static int site_begin(SiteTable *table, Site *site, const SiteKey *key, int file
         SiteKey copy;
         int r;
 
-        r = clear_hits(table, site_index(table, site));
+        r = hits_clear(table->probes.hits_fd, site_index(table, site), table->probes.n_cpus);
         if (r >= 0)
                 r = site_key_copy(key, &copy);
         if (r < 0)

@@ -9,6 +9,7 @@
 #include <bpf/bpf.h>
 
 #include "bpf/backend.h"
+#include "bpf/hits.h"
 
 int bpf_entry_clear_maximum(BpfBackend *b, uint32_t index) {
         _cleanup_free_ uint64_t *maxima = NULL;
@@ -31,25 +32,49 @@ int bpf_entry_clear_books(BpfBackend *b, uint32_t index) {
         r = bpf_map_update_elem(bpf_map__fd(b->programs.bpf->maps.statistics), &index, books,
                                 BPF_ANY);
         if (r >= 0)
+                r = hits_clear(bpf_map__fd(b->programs.bpf->maps.timer_hits), index, b->n_cpus);
+        if (r >= 0)
                 r = histogram_table_clear(&b->histograms, index);
         if (r < 0)
                 return r;
         return bpf_entry_clear_maximum(b, index);
 }
 
+static uint64_t timers_get_cost(const BpfBackend *b, const Entry *entry) {
+        return hits_read(bpf_map__fd(b->programs.bpf->maps.timer_hits), entry->user.binding,
+                         b->n_cpus, 0) *
+               b->price.timer_ns;
+}
+
 uint64_t bpf_entry_get_cost(const BpfBackend *b, const Entry *entry) {
         uint64_t cost = site_table_get_cost(&b->start_sites, entry->start_site) +
-                        site_table_get_cost(&b->stop_sites, entry->stop_site);
+                        site_table_get_cost(&b->stop_sites, entry->stop_site) +
+                        timers_get_cost(b, entry);
 
         return entry->stop == TLOB_STOP_CALL ? cost + calls_get_cost(&b->calls) : cost;
 }
 
-int bpf_entry_read_statistics(BpfBackend *b, const Entry *entry, Statistics *ret) {
+uint64_t bpf_backend_get_cost(const BpfBackend *b) {
+        uint64_t cost = site_table_get_total_cost(&b->start_sites) +
+                        site_table_get_total_cost(&b->stop_sites) + calls_get_cost(&b->calls);
+
+        for (size_t i = 0; i < b->n_entries; i++)
+                if (b->entries[i].generation && !b->entries[i].retired)
+                        cost += timers_get_cost(b, &b->entries[i]);
+        return cost;
+}
+
+int bpf_entry_read_books(const BpfBackend *b, const Entry *entry, Statistics *statistics) {
         const BooksMaps maps = {
                 .statistics_fd = bpf_map__fd(b->programs.bpf->maps.statistics),
                 .maxima_fd = bpf_map__fd(b->programs.bpf->maps.maxima),
                 .n_cpus = b->n_cpus,
         };
+
+        return books_read(&maps, entry->user.binding, statistics);
+}
+
+int bpf_entry_read_statistics(BpfBackend *b, const Entry *entry, Statistics *ret) {
         SiteReach reach;
         int r;
 
@@ -59,7 +84,7 @@ int bpf_entry_read_statistics(BpfBackend *b, const Entry *entry, Statistics *ret
                 .cost_ns = entry->retired ? entry->cost_ns
                                           : bpf_entry_get_cost(b, entry) - entry->cost_base_ns,
         };
-        r = books_read(&maps, entry->user.binding, ret);
+        r = bpf_entry_read_books(b, entry, ret);
         if (r < 0)
                 return r;
         books_set_reach(&ret->counters, &reach);

@@ -65,6 +65,18 @@ uint64_t backends_get_cost(const Backends *b) {
         return total;
 }
 
+const ProbePrices *backends_get_prices(const Backends *b, const BackendOps *ops) {
+        const BackendOps *other;
+
+        for (size_t i = 0; (other = backends_get(b, i)); i++) {
+                Backend *backend = backends_get_used(b, i);
+
+                if (other == ops && backend && ops->prices)
+                        return ops->prices(backend);
+        }
+        return NULL;
+}
+
 bool backends_take_alarm(const Backends *b) {
         const BackendOps *ops;
         bool any = false;

@@ -20,6 +20,9 @@ bool backends_are_removing(const Backends *backends);
 /* What all probes have cost so far, as BackendOps has it. */
 uint64_t backends_get_cost(const Backends *backends);
 
+/* What probes of that one cost here; NULL: it is not in use, or does not know. */
+const ProbePrices *backends_get_prices(const Backends *backends, const BackendOps *ops);
+
 /* Is what they cost worth a look? */
 bool backends_take_alarm(const Backends *backends);
 

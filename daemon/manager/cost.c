@@ -9,6 +9,7 @@
 #include "manager/cost.h"
 
 #include "binding/cost.h"
+#include "manager/backend-facts.h"
 
 #define FRESH_USEC UINT64_C(2000000)
 
@@ -72,13 +73,18 @@ static int count_users(Manager *m, Binding *binding, unsigned *ret_question) {
         return 1;
 }
 
-static int describe(Manager *m, Binding *binding, unsigned *ret_question, char **ret) {
+static int describe(Manager *m, Binding *binding, const BackendOps *ops, unsigned *ret_question,
+                    char **ret) {
+        const FileUsers *users = NULL;
         int r;
 
-        if (!binding_has_file(binding))
-                return binding_describe_cost(binding, NULL, ret);
-        r = count_users(m, binding, ret_question);
-        return r < 0 ? r : binding_describe_cost(binding, r > 0 ? &binding->users.last : NULL, ret);
+        if (binding_has_file(binding)) {
+                r = count_users(m, binding, ret_question);
+                if (r < 0)
+                        return r;
+                users = r > 0 ? &binding->users.last : NULL;
+        }
+        return binding_describe_cost(binding, users, backends_get_prices(m->backends, ops), ret);
 }
 
 int manager_describe_cost(Manager *m, Binding *binding, unsigned *ret_question, char **ret) {
@@ -89,7 +95,7 @@ int manager_describe_cost(Manager *m, Binding *binding, unsigned *ret_question, 
             (backend->ops->spares_others &&
              backend->ops->spares_others(binding->measurement.backend, binding->measurement.index)))
                 return 0;
-        return describe(m, binding, ret_question, ret);
+        return describe(m, binding, backend->ops, ret_question, ret);
 }
 
 int manager_foretell_cost(Manager *m, Binding *binding, const BindingFile *file,
@@ -97,7 +103,7 @@ int manager_foretell_cost(Manager *m, Binding *binding, const BindingFile *file,
         *ret = NULL;
         if (ops->can_spare_others && ops->can_spare_others(binding, file))
                 return 0;
-        return describe(m, binding, &binding->measurement.question, ret);
+        return describe(m, binding, ops, &binding->measurement.question, ret);
 }
 
 const char *manager_foretell_unwinding_cost(const Binding *binding, const BackendOps *ops) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What probes may cost. Nobody looks as long as they are hit rarely: the back end raises an alarm
- * when they are not. Then their cost is looked at for half a second, and what has been dearer than
- * its limit goes; what is twice as dear goes after the first tenth. So a program that runs measured
- * code in a burst, as many do when they start, is let alone, and a machine that is brought to its
- * knees is not.
+ * What probes may cost, and the timers of budgets that run out all the time. Nobody looks as long
+ * as both are rare: the back end raises an alarm when they are not. Then their cost is looked at
+ * for half a second, and what has been dearer than its limit goes; what is twice as dear goes after
+ * the first tenth. So a program that runs measured code in a burst, as many do when they start, is
+ * let alone, and a machine that is brought to its knees is not.
  *
  * A binding that was too dear stays without probes until somebody asks for them: whatever its unit
  * does meanwhile, and whatever systemd reloads.
@@ -25,7 +25,8 @@
 #define FIRST_TIMES 2 /* the limit */
 
 #define WHAT_TO_DO                                                                                 \
-        "measure code that is run less often, or raise the limit, and run 'tlobctl reload'"
+        "measure code that is run less often, or with a longer budget, or raise the limit, and "   \
+        "run 'tlobctl reload'"
 
 static uint64_t cost_of(const Binding *binding) {
         Backend *backend = binding->measurement.backend;
@@ -44,16 +45,25 @@ static bool exceeds(unsigned share, unsigned limit, unsigned times) {
         return limit != PERCENT_NONE && share > limit * times;
 }
 
+/* What system calls are measured by, each one of the machine pays for. */
+static char *describe_price(const Binding *binding, unsigned n) {
+        if (binding_has_file(binding))
+                return sentence_make("Its probes and timers took %u%% of a CPU, more than "
+                                     "CPULimit=%u%%: " WHAT_TO_DO,
+                                     n, binding->cpu_limit);
+        return sentence_make("It took %u%% of a CPU, more than CPULimit=%u%%: by each system call "
+                             "of the whole machine, and by the timers of its budget. Raise the "
+                             "limit, and run 'tlobctl reload'",
+                             n, binding->cpu_limit);
+}
+
 static void judge_each(Manager *m, uint64_t elapsed_ns, unsigned times) {
         for (size_t i = 0; i < m->config->bindings.n; i++) {
                 Binding *binding = m->config->bindings.items[i];
                 unsigned n = share(binding->measurement.cost_ns, cost_of(binding), elapsed_ns);
 
                 if (exceeds(n, binding->cpu_limit, times))
-                        manager_give_up(m, binding,
-                                        sentence_make("Its probes took %u%% of a CPU, more than "
-                                                      "CPULimit=%u%%: " WHAT_TO_DO,
-                                                      n, binding->cpu_limit));
+                        manager_give_up(m, binding, describe_price(binding, n));
         }
 }
 
@@ -92,9 +102,10 @@ static void judge_all(Manager *m, uint64_t elapsed_ns, unsigned times) {
         while (exceeds(all, limit, times) && (dearest = find_dearest(m, elapsed_ns, &one))) {
                 manager_give_up(
                         m, dearest,
-                        sentence_make("All probes took %u%% of a CPU, more than CPULimit=%u%% "
-                                      "of tlobd.conf, and its own %u%% of it: " WHAT_TO_DO,
-                                      all, limit, one));
+                        sentence_make(
+                                "All probes and timers took %u%% of a CPU, more than CPULimit=%u%% "
+                                "of tlobd.conf, and its own %u%% of it: " WHAT_TO_DO,
+                                all, limit, one));
                 all -= one < all ? one : all;
         }
 }

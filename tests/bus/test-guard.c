@@ -71,7 +71,8 @@ static void test_too_dear(void **state) {
         wait_for(f, "dear", BINDING_FAILED);
         reason = find(f, "dear")->measurement.reason;
         assert_int_equal(
-                sscanf(reason, "Its probes took %u%% of a CPU, more than CPULimit=50%%:", &percent),
+                sscanf(reason, "Its probes and timers took %u%% of a CPU, more than CPULimit=50%%:",
+                       &percent),
                 1);
         assert_in_range(percent, 60, 75);
         assert_null(find(f, "dear")->measurement.backend);

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What probes are said to take, against the CPU time that the kernel has charged the victim for.
+ * What probes are said to take, against the CPU time that the kernel has charged the victim for;
+ * and what timers are, against the clock, on a CPU that has nothing else to do.
  */
 
+#include <sched.h>
+#include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
+#include "base/clock.h"
 #include "engine.h"
 #include "test.h"
 
@@ -88,6 +93,101 @@ static void test_seldom(void **state) {
         assert_false(engine->backend->ops->take_alarm(engine->backend));
 }
 
+#define ROUNDS 5000
+
+static int pass_on(int from, int to) {
+        char byte = 0;
+
+        for (unsigned i = 0; i < ROUNDS; i++)
+                if (read(from, &byte, 1) != 1 || write(to, &byte, 1) != 1)
+                        return EXIT_FAILURE;
+        return EXIT_SUCCESS;
+}
+
+static pid_t start_on_first_cpu(int from, int to) {
+        cpu_set_t first;
+        pid_t pid = fork();
+
+        assert_true(pid >= 0);
+        if (pid > 0)
+                return pid;
+        CPU_ZERO(&first);
+        CPU_SET(0, &first);
+        if (sched_setaffinity(0, sizeof(first), &first) < 0)
+                _exit(EXIT_FAILURE);
+        _exit(pass_on(from, to));
+}
+
+static void wait_for(pid_t pid) {
+        int status;
+
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+}
+
+/* Two processes that pass a byte to and fro: each of them sleeps in each read(). */
+static uint64_t play(void) {
+        int there[2], back[2];
+        uint64_t begin;
+        pid_t first, second;
+
+        assert_int_equal(pipe(there), 0);
+        assert_int_equal(pipe(back), 0);
+        first = start_on_first_cpu(there[0], back[1]);
+        second = start_on_first_cpu(back[0], there[1]);
+        begin = now_ns();
+        assert_int_equal(write(there[1], "", 1), 1);
+        wait_for(first);
+        wait_for(second);
+        for (size_t i = 0; i < 2; i++) {
+                (void) close(there[i]);
+                (void) close(back[i]);
+        }
+        return now_ns() - begin;
+}
+
+/* Of some times the quickest; and what it is said to have cost then. */
+static uint64_t play_measured(Engine *engine, const char *budget, uint64_t *ret_told) {
+        uint64_t shortest = UINT64_MAX;
+        Statistics final;
+
+        for (unsigned i = 0; i < 3; i++) {
+                uint32_t reads =
+                        engine_add(engine, KEYS("Syscall", "read", "BudgetSec", budget), NULL);
+                uint64_t took = play();
+
+                engine_remove(engine, reads, &final);
+                if (took < shortest) {
+                        shortest = took;
+                        *ret_told = final.cost_ns;
+                }
+        }
+        return shortest;
+}
+
+static void test_timers(void **state) {
+        const ReportLimit limit = { .interval_ns = UINT64_C(10000000000),
+                                    .n = 20,
+                                    .n_overall = 20 };
+        uint64_t within, passed, told_within, told_passed, more, told, factor;
+        Engine *engine = *state;
+
+        engine->backend->ops->set_report_limit(engine->backend, &limit);
+        within = play_measured(engine, "1min", &told_within);
+        (void) engine->backend->ops->take_alarm(engine->backend);
+        passed = play_measured(engine, "1us", &told_passed);
+        engine->backend->ops->set_report_limit(engine->backend, &(ReportLimit){});
+        more = passed - within;
+        told = told_passed - told_within;
+        print_message("%i reads took %.1f ms, and %.1f more past their budget: said to be %.1f\n",
+                      2 * ROUNDS, (double) within / 1e6, (double) more / 1e6, (double) told / 1e6);
+        assert_true(passed > within && told_passed > told_within);
+        factor = machine_is_emulated() ? 20 : 3;
+        assert_true(told > more / factor);
+        assert_true(told < more * factor);
+        assert_true(engine->backend->ops->take_alarm(engine->backend));
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, engine_setup, engine_teardown)
 
 int main(void) {
@@ -95,6 +195,7 @@ int main(void) {
                 TEST(test_cost),
                 TEST(test_two_at_one_place),
                 TEST(test_seldom),
+                TEST(test_timers),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -119,7 +119,7 @@ static void test_resolve(void **state) {
         assert_ok(binding_describe_stop(binding, &note));
         assert_null(note);
         /* Also for one that is confined: others pay. */
-        assert_ok(binding_describe_cost(binding, NULL, &cost));
+        assert_ok(binding_describe_cost(binding, NULL, NULL, &cost));
         assert_non_null(strstr(cost, "every system call on this machine takes"));
         assert_non_null(strstr(cost, "and each fsync()"));
 }

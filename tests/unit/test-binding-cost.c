@@ -20,7 +20,7 @@ static void assert_cost(const char *unit, const FileUsers *users, const char *ex
         _cleanup_(binding_freep) Binding *binding = make(unit, PROBE_EMULATED, PROBE_STEPPED);
         _cleanup_free_ char *cost = NULL;
 
-        assert_ok(binding_describe_cost(binding, users, &cost));
+        assert_ok(binding_describe_cost(binding, users, NULL, &cost));
         if (!expected) {
                 assert_null(cost);
                 return;
@@ -70,9 +70,20 @@ static void test_unknown_kind(void **state) {
         _cleanup_(binding_freep) Binding *binding = make(NULL, PROBE_EMULATED, PROBE_UNKNOWN);
         _cleanup_free_ char *cost = NULL;
 
-        assert_ok(binding_describe_cost(binding, USERS(2, 2, 0), &cost));
+        assert_ok(binding_describe_cost(binding, USERS(2, 2, 0), NULL, &cost));
         assert_string_equal(cost, "The probes are in all 2 processes that map /lib/libc.so.6: "
                                   "each call of the measured code takes longer");
+}
+
+/* What was measured here is told. */
+static void test_prices(void **state) {
+        const ProbePrices prices = { .ns[PROBE_EMULATED] = 1440, .ns[PROBE_STEPPED] = 22400 };
+        _cleanup_(binding_freep) Binding *binding = make(NULL, PROBE_EMULATED, PROBE_STEPPED);
+        _cleanup_free_ char *cost = NULL;
+
+        assert_ok(binding_describe_cost(binding, USERS(2, 2, 0), &prices, &cost));
+        assert_non_null(
+                strstr(cost, "by 1.4 us at the start and 22 us (single-stepped) at the stop"));
 }
 
 int main(void) {
@@ -80,6 +91,7 @@ int main(void) {
                 cmocka_unit_test(test_who_pays),
                 cmocka_unit_test(test_nobody_else),
                 cmocka_unit_test(test_unknown_kind),
+                cmocka_unit_test(test_prices),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "test.h"
 
 #define assert_kind(expected, knows_nops, ...)                                                     \
@@ -56,9 +57,21 @@ static void test_cut(void **state) {
         assert_int_equal(probe_kind_at(-EBADF, 0), PROBE_UNKNOWN);
 }
 
+static void assert_cost(ProbeKind kind, const ProbePrices *prices, const char *expected) {
+        _cleanup_free_ char *cost = probe_kind_describe_cost(kind, prices);
+
+        assert_string_equal(cost, expected);
+}
+
+/* What is known of this machine, and of another one. */
 static void test_costs(void **state) {
-        assert_null(probe_kind_describe_cost(PROBE_UNKNOWN));
-        assert_non_null(strstr(probe_kind_describe_cost(PROBE_STEPPED), "single-stepped"));
+        const ProbePrices here = { .ns[PROBE_EMULATED] = 620, .ns[PROBE_STEPPED] = 22400 };
+
+        assert_null(probe_kind_describe_cost(PROBE_UNKNOWN, NULL));
+        assert_cost(PROBE_STEPPED, NULL, "6 to 11 us (single-stepped)");
+        assert_cost(PROBE_STEPPED, &here, "22 us (single-stepped)");
+        assert_cost(PROBE_EMULATED, &here, "0.6 us");
+        assert_cost(PROBE_OPTIMISED, &here, "0.2 to 0.6 us");
 }
 
 int main(void) {

@@ -3,6 +3,7 @@
 #define BPF_PROGRAM_DEADLINE_BPF_H
 
 #include "bpf/program/frame.bpf.h"
+#include "bpf/program/hits.bpf.h"
 
 /*
  * Deadlines: finding out that a budget has run out while the window is still open.
@@ -17,13 +18,17 @@
  * before it looks at what is there, and the timer looks at the count after it has written.
  */
 
-static __always_inline void lower(__u64 *value, __u64 to)
+/* Returns whether it was higher. */
+static __always_inline bool lower(__u64 *value, __u64 to)
 {
 	__u64 old = READ_ONCE(*value);
 
+	if (to >= old)
+		return false;
 	/* Someone else changes it too: now is early enough for everyone. */
-	if (to < old && __sync_val_compare_and_swap(value, old, to) != old)
+	if (__sync_val_compare_and_swap(value, old, to) != old)
 		WRITE_ONCE(*value, 0);
+	return true;
 }
 
 /* When a budget is used up that began at base; never, if there is no such budget. */
@@ -65,12 +70,15 @@ static __always_inline void next_add(struct next *next, const struct tlob_window
 			runs_out(w->base_ns[TLOB_SLEEPING], b->budget_ns[TLOB_BUDGET_SLEEPING]));
 }
 
-static __always_inline void next_lower(struct tlob_task *t, const struct next *next)
+/* Returns whether any is the first to run out now. */
+static __always_inline bool next_lower(struct tlob_task *t, const struct next *next)
 {
-	lower(&t->next_ns, next->ns);
-	lower(&t->next_total_ns[TLOB_RUNNING], next->total_ns[TLOB_RUNNING]);
-	lower(&t->next_total_ns[TLOB_WAITING], next->total_ns[TLOB_WAITING]);
-	lower(&t->next_total_ns[TLOB_SLEEPING], next->total_ns[TLOB_SLEEPING]);
+	bool any = lower(&t->next_ns, next->ns);
+
+	any |= lower(&t->next_total_ns[TLOB_RUNNING], next->total_ns[TLOB_RUNNING]);
+	any |= lower(&t->next_total_ns[TLOB_WAITING], next->total_ns[TLOB_WAITING]);
+	any |= lower(&t->next_total_ns[TLOB_SLEEPING], next->total_ns[TLOB_SLEEPING]);
+	return any;
 }
 
 /* From what was read before to what is true now, unless a start has lowered it meanwhile. */
@@ -276,6 +284,19 @@ static __always_inline bool frames_are_known(struct tlob_task *t, __u32 slot)
 	return READ_ONCE(t->state) != TLOB_RUNNING || !task_has_bounds(t);
 }
 
+/*
+ * It has interrupted whoever had the CPU, whatever it finds: that is the price of the budget for
+ * which it was armed.
+ */
+static __always_inline void timer_count(const struct tlob_task *t)
+{
+	__u32 binding = READ_ONCE(t->timer_binding);
+	struct tlob_hits *hits = bpf_map_lookup_elem(&timer_hits, &binding);
+
+	if (hits)
+		hits_count(hits, READ_ONCE(timers_pace_ns));
+}
+
 static int on_timer(void *map, __u32 *key, struct slot_timer *timer)
 {
 	__u32 slot = *key;
@@ -286,6 +307,7 @@ static int on_timer(void *map, __u32 *key, struct slot_timer *timer)
 	if (!t)
 		return 0;
 
+	timer_count(t);
 	/* Whoever looks from here on finds no timer and arms it, or is seen below. */
 	__sync_lock_test_and_set(&t->timer_ns, 0);
 	/* The task has ended; who gets its slot arms the timer anew. */

@@ -87,6 +87,9 @@ __u32 slots_end = 0;
 __u64 hits_pace_ns = 0;
 __u32 hits_alarm = 0;
 
+/* The same of the timers of one binding's budgets. */
+__u64 timers_pace_ns = 0;
+
 /*
  * The system calls that are measured. Each pair of programs on system calls has the number of its
  * hooks, and that pair acts whose number is here.
@@ -116,6 +119,14 @@ struct {
 	__type(key, __u32);
 	__type(value, struct tlob_hits);
 } start_hits SEC(".maps"), stop_hits SEC(".maps");
+
+/* The timers that were set for budgets of a binding, by its index. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tlob_hits);
+} timer_hits SEC(".maps");
 
 /* All system calls, of whatever kind and whoever makes them, while any is measured. */
 struct {

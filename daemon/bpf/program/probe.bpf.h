@@ -75,7 +75,8 @@ static __always_inline void window_open(struct tlob_task *t, __u32 place, __u32 
 	/* A full barrier: see the top of deadline.bpf.h. */
 	__sync_fetch_and_add(&t->n_opens, 1);
 	next_add(&next, w, b);
-	next_lower(t, &next);
+	if (next_lower(t, &next))
+		WRITE_ONCE(t->timer_binding, binding);
 	if (w->frame && w->frame < READ_ONCE(t->lowest_frame))
 		WRITE_ONCE(t->lowest_frame, w->frame);
 }

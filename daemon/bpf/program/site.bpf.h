@@ -2,7 +2,7 @@
 #ifndef BPF_PROGRAM_SITE_BPF_H
 #define BPF_PROGRAM_SITE_BPF_H
 
-#include "bpf/program/maps.bpf.h"
+#include "bpf/program/hits.bpf.h"
 
 /*
  * From a hit of a probe to the bindings that it is for: those of the site whose unit the current
@@ -35,20 +35,6 @@ static __always_inline struct tlob_site *site_find(void *sites, __u64 cookie)
 	struct tlob_site *site = bpf_map_lookup_elem(sites, &index);
 
 	return site && READ_ONCE(site->generation) == cookie >> 32 ? site : NULL;
-}
-
-/* The daemon is woken when there are so many hits in less than that time. */
-static __always_inline void hits_count(struct tlob_hits *hits, __u64 pace_ns)
-{
-	__u32 type = TLOB_RECORD_NOTICE;
-	__u64 now;
-
-	if (__sync_fetch_and_add(&hits->n, 1) & (TLOB_HITS_LOOK - 1))
-		return;
-	now = bpf_ktime_get_ns();
-	if (now - READ_ONCE(hits->looked_ns) < pace_ns && __sync_fetch_and_add(&hits_alarm, 1) == 0)
-		bpf_ringbuf_output(&records, &type, sizeof(type), 0);
-	WRITE_ONCE(hits->looked_ns, now);
 }
 
 /*

@@ -24,9 +24,9 @@ start_fresh
 systemctl start calm.service busy.service
 check "probes that are hit all the time go" until_true binding_has busy.service/dear State failed
 echo "# $(binding busy.service/dear StateReason)"
-check "the reason says what they took" grep -qE '^Its probes took [0-9]+% of a CPU, more than CPULimit=20%: ' \
+check "the reason says what they took" grep -qE '^Its probes and timers took [0-9]+% of a CPU, more than CPULimit=20%: ' \
         <(binding busy.service/dear StateReason)
-check "so does the journal" wait_for_entry '.MESSAGE | test("Its probes took")' -t tlob TLOB_BINDING=busy.service/dear
+check "so does the journal" wait_for_entry '.MESSAGE | test("Its probes and timers took")' -t tlob TLOB_BINDING=busy.service/dear
 equal "others stay" "$(binding calm.service/cheap State)" active
 systemctl daemon-reload
 systemctl restart busy.service
@@ -82,4 +82,36 @@ kill $allocate $other
 slow=$(tail -n +"$((before + 1))" /tmp/allocated | awk -v usual="$usual" '$1 < usual / 4' | wc -l)
 echo "# $usual rounds in a tenth of a second; less than a quarter of it in $slow tenths; the least were $(sort -n /tmp/allocated | head -n 1)"
 check "for seconds nobody was slowed down" [ "$slow" -lt 30 ]
+
+# A budget that every call passes: each of them takes a timer, on the CPU of the service. One process of it sleeps in
+# read() until the other one writes.
+cat >/tmp/pass.pl <<'END'
+use Time::HiRes qw(time);
+pipe(my $in, my $there); pipe(my $back, my $out);
+if (!fork) { while (sysread $in, my $byte, 1) { syswrite $out, $byte } exit }
+my ($n, $next) = (0, time + 0.1);
+while (1) {
+        syswrite $there, "x"; sysread $back, my $byte, 1;
+        $n++;
+        if (time > $next) { syswrite STDOUT, "$n\n"; $n = 0; $next = time + 0.1; }
+}
+END
+printf '[Service]\nCPUAffinity=0\nExecStart=perl /tmp/pass.pl\nStandardOutput=file:/tmp/passed\n[X-Tlob soon]\nSyscall=read\nBudgetSec=1us\nCPULimit=20%%\n' \
+        >"$etc/pass.service"
+systemctl daemon-reload
+systemctl start pass.service
+check "a budget that is passed all the time goes" until_true binding_has pass.service/soon State failed
+echo "# $(binding pass.service/soon StateReason)"
+matches "and says what it took" "$(binding pass.service/soon StateReason)" \
+        '^It took [0-9]+% of a CPU, more than CPULimit=20%: by each system call of the whole machine'
+violations=$(binding pass.service/soon Violations)
+echo "# after $violations violations: $(cost pass.service/soon) ms"
+check "for the violations, not for the calls" [ "$(cost pass.service/soon)" -gt $((violations / 1000)) ]
+systemctl stop pass.service
+tlobctl set-budget pass.service/soon 1s
+tlobctl reload
+systemctl start pass.service
+pause 3
+equal "with a budget that is not, it stays" "$(binding pass.service/soon State)" active
+systemctl stop pass.service
 finish
