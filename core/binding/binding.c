@@ -78,6 +78,7 @@ Binding *binding_free(Binding *binding) {
         if (!binding)
                 return NULL;
 
+        binding_free(binding->former);
         measurement_done(&binding->measurement);
         free(binding->look.remark);
         free(binding->cgroup.path);
@@ -337,4 +338,22 @@ void binding_adopt(Binding *binding, Binding *from) {
         SWAP(binding->users, from->users);
         SWAP(binding->measurement, from->measurement);
         SWAP(binding->limit, from->limit);
+        SWAP(binding->former, from->former);
+        if (binding->former)
+                binding->former->latter = binding;
+        if (from->former)
+                from->former->latter = from;
+}
+
+void binding_begin_file(Binding *binding, Binding *next) {
+        SWAP(binding->resolved, next->resolved);
+        SWAP(binding->watch, next->watch);
+        SWAP(binding->users, next->users);
+        SWAP(binding->measurement.backend, next->measurement.backend);
+        SWAP(binding->measurement.index, next->measurement.index);
+        SWAP(binding->measurement.backend_reason, next->measurement.backend_reason);
+        SWAP(binding->measurement.cost_ns, next->measurement.cost_ns);
+        SWAP(binding->limit.seen, next->limit.seen);
+        next->latter = binding;
+        binding->former = next;
 }

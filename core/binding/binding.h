@@ -59,6 +59,12 @@ typedef struct BindingSource {
         uid_t added_by; /* the user who added it at run time; 0: root, or nobody did */
 } BindingSource;
 
+/* A process whose program was at its path before another file took its place. */
+typedef struct OldProgram {
+        uint32_t pid; /* 0: there is none */
+        MappedIdentity mapped;
+} OldProgram;
+
 /* How its unit's processes see files, as far as it is known. */
 typedef struct BindingView {
         /*
@@ -69,6 +75,7 @@ typedef struct BindingView {
         char *root_directory; /* of its RootDirectory=; NULL: none */
         uint32_t main_pid;    /* 0: it does not run */
         bool has_root_image;
+        OldProgram old; /* it is meant, instead of what is at its path now */
 } BindingView;
 
 /* Where its probes go in its file. Without one, the offset of the start is the number of a call. */
@@ -93,6 +100,7 @@ typedef struct BindingResolved {
         char *build_id;
         dev_t device; /* with inode: the file as it was */
         ino_t inode;
+        MappedIdentity mapped;
         FileStamp stamp; /* the same, since when it is compared */
         BindingSites sites;
         ProbeKind start_kind;
@@ -124,7 +132,8 @@ typedef struct BindingLook {
         unsigned question; /* that is not answered yet; see file/files.h. 0: none */
         uint32_t pid;      /* the main process of that start, and the cgroup */
         uint64_t cgroup_id;
-        char *remark;      /* why it sees nothing though it is active; NULL: nothing is wrong */
+        OldProgram old; /* that one of them runs, while its file is asked for; see file/files.h */
+        char *remark;   /* why it sees nothing though it is active; NULL: nothing is wrong */
         bool was_remarked; /* it has been logged */
 } BindingLook;
 
@@ -206,7 +215,16 @@ typedef struct Binding {
          */
         unsigned spare;
 
+        /* It is the former of that one; NULL: of none. Not owned. */
+        struct Binding *latter;
+
         /* From here to the end: what binding_adopt() hands over. */
+
+        /*
+         * Itself, in the file that was at its path before, as long as processes run that: see
+         * manager/former.h. Owned; NULL: there is none. It must have no probes when this one goes.
+         */
+        struct Binding *former;
         BindingResolved resolved; /* while it is active or waiting */
         BindingCgroup cgroup;
         BindingWatch watch; /* on its file, also after its probes have gone */
@@ -284,6 +302,12 @@ bool binding_same_probes(const Binding *a, const Binding *b);
  * That one had nothing of it, and what it had, from has now.
  */
 void binding_adopt(Binding *binding, Binding *from);
+
+/*
+ * next is a copy of the binding with probes in the file that has taken the place of the binding's:
+ * from now on the binding has these, and next is its former.
+ */
+void binding_begin_file(Binding *binding, Binding *next);
 
 /* Adds to what was measured before. Returns 0 or -ENOMEM. */
 int binding_keep_lengths(Binding *binding, const Histogram *lengths);

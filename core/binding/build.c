@@ -22,8 +22,7 @@ void binding_forget_builds(Binding *binding) {
         binding->measurement.is_compared = false;
 }
 
-int binding_note_build(Binding *binding, const Histogram *lengths) {
-        const char *id = binding->resolved.build_id;
+int binding_note_build(Binding *binding, const char *id, const Histogram *lengths) {
         BindingBuild *builds = binding->measurement.builds;
         BindingBuild build = {};
 

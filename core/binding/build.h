@@ -7,10 +7,10 @@
 /* How long windows took, by the build of the file: whether an upgrade has made them longer. */
 
 /*
- * The windows of these lengths were measured in the file that the binding is resolved to, and it is
- * about to be measured anew, there or in another one. Returns 0 or -ENOMEM.
+ * The windows of these lengths were measured in that build of its file (NULL: it is not known), and
+ * the binding is not measured there any more, or anew. Returns 0 or -ENOMEM.
  */
-int binding_note_build(Binding *binding, const Histogram *lengths);
+int binding_note_build(Binding *binding, const char *id, const Histogram *lengths);
 
 void binding_forget_builds(Binding *binding);
 

@@ -196,12 +196,37 @@ static int explain_missing(int error, const Root *root, char **ret_error) {
                               sentence, strerror(-r));
 }
 
+/* What that process runs: its path leads to something else. -ESTALE: it does so no more. */
+static int open_old(const Binding *binding, char **ret_inner_path, ElfFile **ret_elf,
+                    char **ret_error) {
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        MappedIdentity mapped;
+        char link[64];
+        int r;
+
+        (void) snprintf(link, sizeof(link), "/proc/%u/exe", binding->view.old.pid);
+        r = elf_file_open(link, &elf, ret_error);
+        if (r < 0)
+                return r == -ENOENT || r == -ESRCH ? -ESTALE : r;
+        mapped = file_identify_mapping(elf_file_fd(elf));
+        if (mapped.device != binding->view.old.mapped.device ||
+            mapped.inode != binding->view.old.mapped.inode)
+                return sentence_error(-ESTALE, ret_error, "%s is another program by now", link);
+        *ret_inner_path = strdup(link);
+        if (!*ret_inner_path)
+                return -ENOMEM;
+        *ret_elf = TAKE_PTR(elf);
+        return 0;
+}
+
 int binding_open_executable(const Binding *binding, char **ret_inner_path, ElfFile **ret_elf,
                             char **ret_error) {
         _cleanup_(root_done) Root root = ROOT_OWN;
         _cleanup_free_ char *path = NULL;
         int r;
 
+        if (binding->view.old.pid > 0)
+                return open_old(binding, ret_inner_path, ret_elf, ret_error);
         r = binding_open_root(binding, &root, ret_error);
         if (r < 0)
                 return r;

@@ -9,7 +9,11 @@
 #include "binding/file.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 static uint64_t time_ns(const struct timespec *time) {
         return (uint64_t) time->tv_sec * 1000000000 + (uint64_t) time->tv_nsec;
@@ -21,6 +25,44 @@ FileStamp file_stamp_of(const struct stat *st) {
                 .mtime_ns = time_ns(&st->st_mtim),
                 .ctime_ns = time_ns(&st->st_ctim),
         };
+}
+
+/* A line: "7f0000-7f1000 r-xp 00000000 08:01 1234      /usr/lib/libc.so.6". */
+bool file_parse_mapping(const char *line, uint64_t *ret_begin, MappedIdentity *ret) {
+        unsigned major_number, minor_number;
+        uint64_t begin, inode;
+
+        if (sscanf(line, "%" SCNx64 "-%*s %*s %*s %x:%x %" SCNu64, &begin, &major_number,
+                   &minor_number, &inode) != 4)
+                return false;
+        *ret_begin = begin;
+        *ret = (MappedIdentity){ makedev(major_number, minor_number), inode };
+        return true;
+}
+
+static MappedIdentity find_mapping(uint64_t address) {
+        _cleanup_fclose_ FILE *f = fopen("/proc/self/maps", "re");
+        _cleanup_free_ char *line = NULL;
+        MappedIdentity identity;
+        uint64_t begin;
+        size_t size = 0;
+
+        while (f && getline(&line, &size, f) > 0)
+                if (file_parse_mapping(line, &begin, &identity) && begin == address)
+                        return identity;
+        return (MappedIdentity){};
+}
+
+MappedIdentity file_identify_mapping(int fd) {
+        MappedIdentity identity;
+        void *p;
+
+        p = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (p == MAP_FAILED)
+                return (MappedIdentity){};
+        identity = find_mapping((uintptr_t) p);
+        (void) munmap(p, 1);
+        return identity;
 }
 
 BindingFile *binding_file_new(void) {

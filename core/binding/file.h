@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/cleanup.h"
 #include "elf/file.h"
@@ -17,6 +18,21 @@ typedef struct FileStamp {
 
 struct stat;
 FileStamp file_stamp_of(const struct stat *st);
+
+/*
+ * A file in /proc/PID/maps, whatever its path there: on some file systems (btrfs, overlayfs) device
+ * and inode are not those of stat().
+ */
+typedef struct MappedIdentity {
+        dev_t device;
+        ino_t inode; /* 0: not known */
+} MappedIdentity;
+
+/* As this process sees it. It maps the file for a moment. */
+MappedIdentity file_identify_mapping(int fd);
+
+/* Reads device and inode from a line of /proc/PID/maps, and the address where it begins. */
+bool file_parse_mapping(const char *line, uint64_t *ret_begin, MappedIdentity *ret);
 
 /*
  * The file that a binding was resolved in, as whoever sets its probes needs it: opened, and with

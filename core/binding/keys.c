@@ -492,15 +492,10 @@ int binding_get_key(const Binding *binding, const char *name, char **ret_value) 
         return key && key->get ? key->get(binding, key, ret_value) : -ENOENT;
 }
 
-int binding_copy_for_unit(const Binding *binding, const char *unit, Binding **ret) {
+static int copy_as(const Binding *binding, const char *name, const char *unit, Binding **ret) {
         _cleanup_(binding_freep) Binding *copy = NULL;
-        _cleanup_free_ char *name = NULL;
         int r;
 
-        if (asprintf(&name, "%s/%s", unit, binding_own_name(binding)) < 0) {
-                name = NULL;
-                return -ENOMEM;
-        }
         r = binding_new(name, &copy);
         if (r < 0)
                 return r;
@@ -522,6 +517,28 @@ int binding_copy_for_unit(const Binding *binding, const char *unit, Binding **re
                 return r;
         *ret = TAKE_PTR(copy);
         return 0;
+}
+
+int binding_copy(const Binding *binding, Binding **ret) {
+        Binding *copy;
+        int r;
+
+        r = copy_as(binding, binding->name, binding->unit, &copy);
+        if (r < 0)
+                return r;
+        memcpy(copy->budget_ns, binding->budget_ns, sizeof(copy->budget_ns));
+        *ret = copy;
+        return 0;
+}
+
+int binding_copy_for_unit(const Binding *binding, const char *unit, Binding **ret) {
+        _cleanup_free_ char *name = NULL;
+
+        if (asprintf(&name, "%s/%s", unit, binding_own_name(binding)) < 0) {
+                name = NULL;
+                return -ENOMEM;
+        }
+        return copy_as(binding, name, unit, ret);
 }
 
 bool binding_same_configuration(const Binding *a, const Binding *b) {

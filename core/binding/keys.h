@@ -14,6 +14,9 @@
  */
 int binding_set_key(Binding *binding, const char *key, const char *value, char **ret_error);
 
+/* A new binding of the same name and unit, with the same keys and budgets. */
+int binding_copy(const Binding *binding, Binding **ret);
+
 /*
  * A new binding with the same keys, of that unit and with its name in front, in the place of one of
  * another unit. Its errors are not copied.

@@ -94,8 +94,9 @@ typedef struct BackendOps {
 
         /*
          * All bindings of the configuration have been added: what a daemon before this one has left
-         * of others goes. Returns 1 if that one has left anything, else 0. NULL: nothing is to be
-         * done.
+         * of others goes; what it has left of these in other places is added to their past, as
+         * add_past() gives it. Returns 1 if that one has left anything, else 0. NULL: nothing is to
+         * be done.
          */
         int (*finish)(Backend *backend);
 

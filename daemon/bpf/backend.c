@@ -107,6 +107,7 @@ static int take_over(BpfBackend *b, Entry *place, const Binding *binding, const 
                 bpf_entry_release(b, &entry);
                 return r;
         }
+        entry.taken_over = true;
         *place = entry;
         entry_publish_again(b, place);
         return 1;

@@ -37,6 +37,7 @@ typedef struct Entry {
         SiteReach reach;       /* of the start, when it was retired */
         bool retired;          /* removed, and its last reports not dispatched yet */
         bool inherited;        /* of the daemon before this one; without sites of its own */
+        bool taken_over;       /* it was */
         Counters base;         /* what was counted at the last reset */
         uint64_t cost_base_ns; /* what its probes had cost then, perhaps others' */
         uint64_t cost_ns;      /* and since, when it was retired */

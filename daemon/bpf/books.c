@@ -65,3 +65,11 @@ void books_subtract(Counters *counters, const Counters *base) {
         for (size_t i = 0; i < sizeof(*counters) / sizeof(*to); i++)
                 to[i] -= from[i];
 }
+
+void books_subtract_gone(Counters *counters, const Counters *base) {
+        Counters counted = *base;
+
+        books_set_reach(counters, &(SiteReach){});
+        books_set_reach(&counted, &(SiteReach){});
+        books_subtract(counters, &counted);
+}

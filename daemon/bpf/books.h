@@ -29,4 +29,10 @@ void books_set_reach(Counters *counters, const SiteReach *reach);
 
 void books_subtract(Counters *counters, const Counters *base);
 
+/*
+ * The same of a binding whose sites are not there any more: how far they reached is not known, and
+ * counts as nothing.
+ */
+void books_subtract_gone(Counters *counters, const Counters *base);
+
 #endif

@@ -112,12 +112,6 @@ static int withdraw_all(int fd) {
         return 0;
 }
 
-/* Since the last reset. How far probes reached is not known without that daemon. */
-static void subtract_base(Counters *counters, Counters base) {
-        books_set_reach(&base, &(SiteReach){});
-        books_subtract(counters, &base);
-}
-
 /* Windows that were open had begun, and count as ended. */
 static void end_windows(Counters *counters) {
         uint64_t ended = counters->in_budget + counters->violated + counters->over_limit;
@@ -161,7 +155,7 @@ static int read_binding(Maps *maps, const Kept *kept, uint32_t index, CarriedBin
                 r = read_lengths(maps, kept, index, &ret->lengths);
         if (r < 0)
                 return r;
-        subtract_base(&statistics.counters, before->base);
+        books_subtract_gone(&statistics.counters, &before->base);
         end_windows(&statistics.counters);
         ret->kept = *before;
         statistics_add(&ret->kept.past, &statistics);
@@ -243,20 +237,37 @@ Carried *carried_free(Carried *carried) {
         return NULL;
 }
 
+static bool has_its_places(const CarriedBinding *from, const KeptBinding *binding) {
+        return memcmp(&from->kept.places, &binding->places, sizeof(binding->places)) == 0;
+}
+
+/* The same binding in a file that was at its path before: what was measured there is its past. */
+static void give_former(const Carried *carried, Kept *kept, uint32_t index) {
+        KeptBinding *binding = &kept->bindings[index];
+
+        for (size_t i = 0; i < carried->n; i++) {
+                const CarriedBinding *from = &carried->bindings[i];
+
+                if (!kept_is_same(&from->kept, binding) || has_its_places(from, binding))
+                        continue;
+                statistics_add(&binding->past, &from->kept.past);
+                histogram_add(&kept->past_lengths[index], &from->lengths);
+        }
+}
+
 void carried_give(const Carried *carried, Kept *kept, uint32_t index) {
         KeptBinding *binding = &kept->bindings[index];
 
         for (size_t i = 0; i < carried->n; i++) {
                 const CarriedBinding *from = &carried->bindings[i];
 
-                if (!streq(from->kept.name, binding->name) ||
-                    !streq(from->kept.unit, binding->unit) ||
-                    memcmp(&from->kept.places, &binding->places, sizeof(binding->places)) != 0)
+                if (!kept_is_same(&from->kept, binding) || !has_its_places(from, binding))
                         continue;
                 binding->limit = from->kept.limit;
                 binding->past = from->kept.past;
                 kept->past_lengths[index] = from->lengths;
                 binding->has_past_lengths = true;
+                give_former(carried, kept, index);
                 return;
         }
 }

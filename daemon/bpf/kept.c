@@ -222,6 +222,10 @@ Kept *kept_free(Kept *kept) {
         return NULL;
 }
 
+bool kept_is_same(const KeptBinding *a, const KeptBinding *b) {
+        return streq(a->name, b->name) && streq(a->unit, b->unit);
+}
+
 /* FNV-1a */
 uint64_t kept_hash(const void *data, size_t size) {
         const uint8_t *bytes = data;

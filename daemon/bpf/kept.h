@@ -104,6 +104,9 @@ int kept_inherit(int fd, Kept **ret);
 Kept *kept_free(Kept *kept);
 DEFINE_CLEANUP(Kept, kept_free);
 
+/* The same binding, perhaps at other places? */
+bool kept_is_same(const KeptBinding *a, const KeptBinding *b);
+
 uint64_t kept_hash(const void *data, size_t size);
 
 #endif

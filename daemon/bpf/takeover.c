@@ -90,13 +90,52 @@ Entry *bpf_entry_find_inherited(BpfBackend *b, const Binding *binding) {
         return NULL;
 }
 
+/*
+ * A binding that the daemon before this one had in two files, that at its path and one that was
+ * there before, is taken over in the first; what was measured in the second is its past.
+ */
+static KeptBinding *find_latter(const BpfBackend *b, const Entry *entry) {
+        const KeptBinding *former = &b->kept->bindings[entry->user.binding];
+
+        for (size_t i = 0; i < b->n_entries; i++)
+                if (b->entries[i].taken_over && !b->entries[i].retired &&
+                    kept_is_same(&b->kept->bindings[i], former))
+                        return &b->kept->bindings[i];
+        return NULL;
+}
+
+static void become_past(BpfBackend *b, const Entry *entry, KeptBinding *latter,
+                        const Statistics *final, const Histogram *lengths) {
+        const KeptBinding *former = &b->kept->bindings[entry->user.binding];
+        Histogram *to = &b->kept->past_lengths[latter - b->kept->bindings];
+
+        statistics_add(&latter->past, final);
+        statistics_add(&latter->past, &former->past);
+        if (!latter->has_past_lengths)
+                *to = (Histogram){};
+        latter->has_past_lengths = true;
+        histogram_add(to, lengths);
+        if (former->has_past_lengths)
+                histogram_add(to, &b->kept->past_lengths[entry->user.binding]);
+}
+
 /* Nobody has it in the configuration any more, or it is at other places now. */
 static void remove_inherited(BpfBackend *b, Entry *entry) {
+        KeptBinding *latter = find_latter(b, entry);
+        uint32_t index = entry->user.binding;
         Statistics final = {};
+        Histogram lengths = {};
 
-        __atomic_store_n(&b->bindings[entry->user.binding].generation, 0, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&b->bindings[index].generation, 0, __ATOMIC_SEQ_CST);
         bpf_entry_forget(b, entry);
-        bpf_entry_end_windows(b, entry, &final, NULL);
+        if (latter) {
+                (void) bpf_entry_read_books(b, entry, &final);
+                books_subtract_gone(&final.counters, &entry->base);
+                (void) histogram_table_read(&b->histograms, index, &lengths);
+        }
+        bpf_entry_end_windows(b, entry, &final, &lengths);
+        if (latter)
+                become_past(b, entry, latter, &final, &lengths);
         /* Its place is free when what it had to report has been. */
         entry->inherited = false;
         entry->retired = true;

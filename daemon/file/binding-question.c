@@ -24,6 +24,7 @@ typedef enum Question {
         QUESTION_RESOLVE,
         QUESTION_CURRENT,
         QUESTION_LOOK,
+        QUESTION_LOOK_FOR_OLD,
         QUESTION_IDENTIFY,
         QUESTION_COUNT,
 } Question;
@@ -47,10 +48,26 @@ static int take_root(Packet *packet, Binding *binding) {
         return r;
 }
 
+static void put_old(Packet *packet, const OldProgram *old) {
+        packet_put_number(packet, old->pid);
+        packet_put_number(packet, old->mapped.device);
+        packet_put_number(packet, old->mapped.inode);
+}
+
+static OldProgram take_old(Packet *packet) {
+        OldProgram old;
+
+        old.pid = (uint32_t) packet_take_number(packet);
+        old.mapped.device = packet_take_number(packet);
+        old.mapped.inode = packet_take_number(packet);
+        return old;
+}
+
 int question_put_resolve(Packet *question, const Binding *binding) {
         packet_init(question);
         packet_put_number(question, QUESTION_RESOLVE);
         put_root(question, binding);
+        put_old(question, &binding->view.old);
         packet_put_number(question, binding->wants_copies);
         for (const char *const *key = binding_keys(); *key; key++) {
                 _cleanup_free_ char *value = NULL;
@@ -76,6 +93,8 @@ static int take_binding(Packet *question, Binding **ret) {
         r = binding_new("question", &binding);
         if (r >= 0)
                 r = take_root(question, binding);
+        if (r >= 0)
+                binding->view.old = take_old(question);
         if (r >= 0)
                 binding->wants_copies = packet_take_number(question);
         while (r >= 0 && (key = packet_take_string(question))) {
@@ -226,6 +245,8 @@ static void put_resolved(Packet *packet, const BindingResolved *resolved, const 
         packet_put_string(packet, resolved->build_id);
         packet_put_number(packet, resolved->device);
         packet_put_number(packet, resolved->inode);
+        packet_put_number(packet, resolved->mapped.device);
+        packet_put_number(packet, resolved->mapped.inode);
         put_stamp(packet, &resolved->stamp);
         put_site(packet, &resolved->sites.start);
         put_site(packet, &resolved->sites.stop);
@@ -246,6 +267,8 @@ static int take_resolved(Packet *packet, BindingResolved *resolved, BindingFile 
                 r = free_and_strdup(&resolved->build_id, packet_take_string(packet));
         resolved->device = packet_take_number(packet);
         resolved->inode = packet_take_number(packet);
+        resolved->mapped.device = packet_take_number(packet);
+        resolved->mapped.inode = packet_take_number(packet);
         resolved->stamp = take_stamp(packet);
         if (r >= 0)
                 r = take_site(packet, &resolved->sites.start);
@@ -312,6 +335,8 @@ static int put_file(Packet *question, Question type, const Binding *binding) {
         packet_put_string(question, binding->cgroup.path);
         packet_put_number(question, binding->resolved.device);
         packet_put_number(question, binding->resolved.inode);
+        packet_put_number(question, binding->resolved.mapped.device);
+        packet_put_number(question, binding->resolved.mapped.inode);
         return packet_is_good(question) ? 0 : -EMSGSIZE;
 }
 
@@ -330,6 +355,8 @@ static int take_file(Packet *question, Binding **ret) {
                 return r;
         binding->resolved.device = packet_take_number(question);
         binding->resolved.inode = packet_take_number(question);
+        binding->resolved.mapped.device = packet_take_number(question);
+        binding->resolved.mapped.inode = packet_take_number(question);
         if (!packet_is_good(question) || !binding->resolved.inner_path)
                 return -EBADMSG;
         *ret = TAKE_PTR(binding);
@@ -399,11 +426,11 @@ int answer_take_current(Packet *answer, const Binding *binding, FileStamp *ret_n
         return now.ctime_ns != binding->resolved.stamp.ctime_ns ? FILE_IS_TOUCHED : FILE_IS_SAME;
 }
 
-int question_put_look(Packet *question, const Binding *binding) {
-        return put_file(question, QUESTION_LOOK, binding);
+int question_put_look(Packet *question, const Binding *binding, bool wants_old) {
+        return put_file(question, wants_old ? QUESTION_LOOK_FOR_OLD : QUESTION_LOOK, binding);
 }
 
-static int answer_look(Packet *question, Packet *answer) {
+static int answer_look(Packet *question, bool wants_old, Packet *answer) {
         _cleanup_(binding_freep) Binding *binding = NULL;
         _cleanup_free_ char *running = NULL, *path = NULL;
         FileMaps maps = {};
@@ -418,17 +445,19 @@ static int answer_look(Packet *question, Packet *answer) {
                 return r;
         is_same = r;
         file = (MappedFile){
-                .device = binding->resolved.device,
-                .inode = binding->resolved.inode,
+                .identity = binding->resolved.mapped,
                 .path = path ?: binding->resolved.inner_path,
                 .path_is_others = path && !is_same,
+                .wants_old = wants_old,
         };
         if (binding->cgroup.path)
                 (void) file_maps_of_cgroup(binding->cgroup.path, &file, &maps);
+        file_maps_of_main_program(binding, &maps);
         running = binding_running_program(binding);
         packet_put_number(answer, !is_same);
         packet_put_number(answer, maps.is_mapped);
         packet_put_number(answer, maps.is_replaced);
+        put_old(answer, &maps.old);
         packet_put_number(answer, maps.n_processes);
         packet_put_string(answer, running);
         return 0;
@@ -440,14 +469,15 @@ void file_look_done(FileLook *look) {
 }
 
 int answer_take_look(Packet *answer, FileLook *ret) {
-        FileLook look = {
-                .is_other = packet_take_number(answer),
-                .is_mapped = packet_take_number(answer),
-                .is_replaced = packet_take_number(answer),
-                .n_processes = (unsigned) packet_take_number(answer),
-        };
-        const char *running = packet_take_string(answer);
+        const char *running;
+        FileLook look = {};
 
+        look.is_other = packet_take_number(answer);
+        look.is_mapped = packet_take_number(answer);
+        look.is_replaced = packet_take_number(answer);
+        look.old = take_old(answer);
+        look.n_processes = (unsigned) packet_take_number(answer);
+        running = packet_take_string(answer);
         if (!packet_is_good(answer))
                 return -EBADMSG;
         if (running) {
@@ -515,13 +545,14 @@ static int answer_count(Packet *question, Packet *answer) {
         int r;
 
         r = take_file(question, &binding);
+        if (r >= 0)
+                r = is_same_file(binding, &path, NULL);
         if (r < 0)
                 return r;
-        (void) is_same_file(binding, &path, NULL);
         file = (MappedFile){
-                .device = binding->resolved.device,
-                .inode = binding->resolved.inode,
+                .identity = binding->resolved.mapped,
                 .path = path ?: binding->resolved.inner_path,
+                .path_is_others = path && r == 0,
         };
         r = file_maps_count(&file, binding->cgroup.path, &users);
         packet_put_number(answer, (uint64_t) -r);
@@ -533,12 +564,11 @@ static int answer_count(Packet *question, Packet *answer) {
 
 int answer_take_count(Packet *answer, FileUsers *ret) {
         int r = -(int) packet_take_number(answer);
-        FileUsers users = {
-                .n_processes = (unsigned) packet_take_number(answer),
-                .n_outside = (unsigned) packet_take_number(answer),
-                .n_unseen = (unsigned) packet_take_number(answer),
-        };
+        FileUsers users = {};
 
+        users.n_processes = (unsigned) packet_take_number(answer);
+        users.n_outside = (unsigned) packet_take_number(answer);
+        users.n_unseen = (unsigned) packet_take_number(answer);
         if (!packet_is_good(answer))
                 return -EBADMSG;
         if (r < 0)
@@ -556,7 +586,9 @@ int question_answer(Packet *question, Packet *answer, int *ret_fd) {
         case QUESTION_CURRENT:
                 return answer_current(question, answer);
         case QUESTION_LOOK:
-                return answer_look(question, answer);
+                return answer_look(question, false, answer);
+        case QUESTION_LOOK_FOR_OLD:
+                return answer_look(question, true, answer);
         case QUESTION_IDENTIFY:
                 return answer_identify(question, answer);
         case QUESTION_COUNT:

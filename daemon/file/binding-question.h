@@ -19,8 +19,11 @@ int question_put_current(Packet *question, const Binding *binding);
 /* Which file is that? */
 int question_put_identify(Packet *question, const char *path);
 
-/* Do processes of its unit, in that cgroup, run the code that the binding is on? */
-int question_put_look(Packet *question, const Binding *binding);
+/*
+ * Do processes of its unit, in that cgroup, run the code that the binding is on? wants_old: is
+ * there, even so, one that runs what was at its path before?
+ */
+int question_put_look(Packet *question, const Binding *binding, bool wants_old);
 
 /*
  * How many processes of the machine have mapped its file, and how many of them outside its cgroup?
@@ -31,6 +34,7 @@ typedef struct FileLook {
         bool is_other;    /* what the unit's processes see at its path is another file */
         bool is_mapped;   /* one has mapped the file */
         bool is_replaced; /* one has mapped what was at its path before */
+        OldProgram old;   /* one whose program that is */
         unsigned n_processes;
         char *running; /* what the main process runs; NULL: it is not known */
 } FileLook;

@@ -481,14 +481,15 @@ int files_identify(Files *files, const char *path, dev_t *ret_device, ino_t *ret
                      : answer_take_identity(&files->packet, ret_device, ret_inode, ret_is_program);
 }
 
-int files_look(Files *files, const Binding *binding, unsigned *ret_id, FileLook *ret) {
+int files_look(Files *files, const Binding *binding, bool wants_old, unsigned *ret_id,
+               FileLook *ret) {
         int fd = -EBADF, r;
 
         if (!binding_has_file(binding)) {
                 *ret = (FileLook){ .is_mapped = true };
                 return 0;
         }
-        r = question_put_look(&files->packet, binding);
+        r = question_put_look(&files->packet, binding, wants_old);
         if (r >= 0)
                 r = get_answer(files, binding->resolved.path, ret_id, &fd, NULL);
         safe_close(fd);

@@ -52,7 +52,8 @@ int files_identify(Files *files, const char *path, dev_t *ret_device, ino_t *ret
  * What its unit's processes do with the file of a binding that has its probes: see
  * question_put_look().
  */
-int files_look(Files *files, const Binding *binding, unsigned *ret_id, FileLook *ret);
+int files_look(Files *files, const Binding *binding, bool wants_old, unsigned *ret_id,
+               FileLook *ret);
 
 /*
  * Which processes of the machine have mapped its file: see question_put_count(). Never waits, not

@@ -2,9 +2,8 @@
 
 /*
  * Does any process of a unit have the code that is bound, and how many of the machine? What a
- * process has mapped is in /proc/PID/maps, with the number of the file; on some file systems
- * (btrfs, overlayfs) the device there is not that of stat(), so the same path does, too. Reading
- * that may wait for a process that waits for a file system: it is not for the daemon to do.
+ * process has mapped is in /proc/PID/maps, with the number of the file. Reading that may wait for a
+ * process that waits for a file system: it is not for the daemon to do.
  */
 
 #include "file/maps.h"
@@ -12,7 +11,7 @@
 #include <ctype.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <sys/sysmacros.h>
+#include <limits.h>
 
 #include "base/cleanup.h"
 #include "cgroup.h"
@@ -20,30 +19,48 @@
 #define PROCESSES_MAX 512
 #define DEPTH_MAX     8
 
-/* A line: "7f0000-7f1000 r-xp 00000000 08:01 1234      /usr/lib/libc.so.6". */
-static void look_at_line(char *line, const MappedFile *file, FileMaps *maps) {
+static bool is_done(const MappedFile *file, const FileMaps *maps) {
+        return maps->is_mapped && (!file->wants_old || maps->old.pid > 0);
+}
+
+/* Its program can be opened, what else it has mapped cannot. */
+static void note_old(uint32_t pid, const MappedIdentity *identity, const char *path,
+                     FileMaps *maps) {
+        char link[64], program[PATH_MAX];
+        ssize_t n;
+
+        maps->is_replaced = true;
+        (void) snprintf(link, sizeof(link), "/proc/%" PRIu32 "/exe", pid);
+        n = readlink(link, program, sizeof(program) - 1);
+        if (n <= 0)
+                return;
+        program[n] = '\0';
+        if (maps->old.pid == 0 && streq(program, path))
+                maps->old = (OldProgram){ .pid = pid, .mapped = *identity };
+}
+
+static void look_at_line(char *line, uint32_t pid, const MappedFile *file, FileMaps *maps) {
         static const char deleted[] = " (deleted)";
-        unsigned major_number, minor_number;
         size_t n = strcspn(line, "\n");
-        uint64_t inode;
-        int path = 0;
+        MappedIdentity identity;
+        uint64_t begin;
+        const char *path;
 
         line[n] = '\0';
-        if (sscanf(line, "%*s %*s %*s %x:%x %" SCNu64 " %n", &major_number, &minor_number, &inode,
-                   &path) < 3 ||
-            inode == 0)
+        if (!file_parse_mapping(line, &begin, &identity) || identity.inode == 0)
                 return;
-        if (inode == file->inode && makedev(major_number, minor_number) == file->device)
+        if (identity.inode == file->identity.inode && identity.device == file->identity.device) {
                 maps->is_mapped = true;
-        if (path == 0)
                 return;
+        }
+        path = strchr(line, '/');
         n = strlen(file->path);
-        if (strncmp(line + path, file->path, n) != 0)
+        if (!path || strncmp(path, file->path, n) != 0)
                 return;
-        if (line[(size_t) path + n] == '\0')
+        if (path[n] == '\0')
                 maps->is_mapped |= !file->path_is_others;
-        else if (streq(line + path + n, deleted))
-                maps->is_replaced = true;
+        else if (streq(path + n, deleted))
+                note_old(pid, &identity, path, maps);
 }
 
 int file_maps_of_process(uint32_t pid, const MappedFile *file, FileMaps *maps) {
@@ -56,8 +73,8 @@ int file_maps_of_process(uint32_t pid, const MappedFile *file, FileMaps *maps) {
         f = fopen(path, "re");
         if (!f)
                 return -errno;
-        while (!maps->is_mapped && getline(&line, &size, f) > 0)
-                look_at_line(line, file, maps);
+        while (!is_done(file, maps) && getline(&line, &size, f) > 0)
+                look_at_line(line, pid, file, maps);
         if (ferror(f))
                 return -errno;
         maps->n_processes++;
@@ -77,7 +94,7 @@ static int look_at_processes(int directory, const MappedFile *file, FileMaps *ma
                 safe_close(fd);
                 return -ENOMEM;
         }
-        while (!maps->is_mapped && maps->n_processes < PROCESSES_MAX &&
+        while (!is_done(file, maps) && maps->n_processes < PROCESSES_MAX &&
                fscanf(f, "%" SCNu32, &pid) == 1) {
                 int r = file_maps_of_process(pid, file, maps);
 
@@ -98,7 +115,7 @@ static int look_below(int directory, unsigned depth, const MappedFile *file, Fil
                 return -ENOMEM;
         }
         r = look_at_processes(directory, file, maps);
-        while (r >= 0 && !maps->is_mapped && depth < DEPTH_MAX && (entry = readdir(d))) {
+        while (r >= 0 && !is_done(file, maps) && depth < DEPTH_MAX && (entry = readdir(d))) {
                 int fd;
 
                 if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
@@ -121,6 +138,37 @@ int file_maps_of_cgroup(const char *cgroup_path, const MappedFile *file, FileMap
         if (fd < 0)
                 return -errno;
         return look_below(fd, 0, file, maps);
+}
+
+static bool is_main_program(const Binding *binding) {
+        const char *program = binding->view.program, *path = binding->resolved.inner_path;
+        const char *name = strrchr(path, '/');
+
+        if (!program)
+                return false;
+        return streq(program, path) || (name && streq(program, name + 1));
+}
+
+void file_maps_of_main_program(const Binding *binding, FileMaps *maps) {
+        char link[64], path[sizeof("/ (deleted)")];
+        _cleanup_close_ int fd = -EBADF;
+        ssize_t n;
+
+        if (maps->is_mapped || maps->old.pid > 0 || binding->view.main_pid == 0 ||
+            !is_main_program(binding))
+                return;
+        (void) snprintf(link, sizeof(link), "/proc/%u/exe", binding->view.main_pid);
+        n = readlink(link, path, sizeof(path));
+        if (n != sizeof(path) - 1 || memcmp(path, "/ (deleted)", (size_t) n) != 0)
+                return;
+        fd = open(link, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                return;
+        maps->is_replaced = true;
+        maps->old = (OldProgram){
+                .pid = binding->view.main_pid,
+                .mapped = file_identify_mapping(fd),
+        };
 }
 
 bool file_maps_cgroup_has(const char *cgroup_path, const char *path) {

@@ -10,11 +10,10 @@
 
 /* A file as it is seen in /proc/PID/maps. */
 typedef struct MappedFile {
-        dev_t device;
-        ino_t inode;
-        /* As the process sees it; where device numbers there are not those of stat(). */
-        const char *path;
+        MappedIdentity identity;
+        const char *path;    /* as the process sees it; if the identity is not known */
         bool path_is_others; /* another file is at that path now */
+        bool wants_old;      /* who has mapped what was at that path before counts, too */
 } MappedFile;
 
 /* Who has mapped it. */
@@ -22,16 +21,24 @@ typedef struct FileMaps {
         unsigned n_processes; /* that were looked at */
         bool is_mapped;       /* by one of them */
         bool is_replaced;     /* one has mapped a file that was at that path, and is deleted */
+        OldProgram old;       /* the first whose program that is */
 } FileMaps;
 
 /* Looks at one process. Returns 0, -ENOENT or -ESRCH if it is gone, another negative errno. */
 int file_maps_of_process(uint32_t pid, const MappedFile *file, FileMaps *maps);
 
 /*
- * Looks at the processes of a cgroup and of those below, until one has mapped it. 0 or a negative
- * errno.
+ * Looks at the processes of a cgroup and of those below, until what is wanted is known. 0 or a
+ * negative errno.
  */
 int file_maps_of_cgroup(const char *cgroup_path, const MappedFile *file, FileMaps *maps);
+
+/*
+ * If nobody was found, and it is the program of its unit: a program that the unit has mounted for
+ * itself (ExecPaths=) loses that mount when it is replaced, and has no path any more. Then the main
+ * process tells.
+ */
+void file_maps_of_main_program(const Binding *binding, FileMaps *maps);
 
 /*
  * Counts the processes of the machine that have mapped it, and those of them that are not in that

@@ -70,6 +70,10 @@ int kernel_can(const Binding *binding, const BindingFile *file, char **ret_reaso
         r = kernel_check_budget(binding->budget_ns[TLOB_BUDGET_TOTAL], ret_reason);
         if (r < 0)
                 return r;
+        if (binding->view.old.pid > 0)
+                return sentence_error(-EOPNOTSUPP, ret_reason,
+                                      "The kernel's monitor opens a file by its path, and another "
+                                      "one is there now");
         if (strlen(binding->resolved.path) > PATH_LENGTH_MAX ||
             strpbrk(binding->resolved.path, " \t\n"))
                 return sentence_error(-EOPNOTSUPP, ret_reason,

@@ -471,6 +471,13 @@ void backends_release(Backends *b) {
                 }
 }
 
+bool backends_have_left(const Backends *b) {
+        for (size_t i = 0; i < b->n_slots; i++)
+                if (b->slots[i].unfinished)
+                        return true;
+        return false;
+}
+
 bool backends_finish(Backends *b) {
         bool any = false;
 

@@ -132,6 +132,9 @@ void backends_complete(Backends *backends);
  */
 bool backends_finish(Backends *backends);
 
+/* Is there anything that a daemon before this one has left, and that is not put right yet? */
+bool backends_have_left(const Backends *backends);
+
 /* Those that have no binding go, a little later. */
 void backends_release(Backends *backends);
 

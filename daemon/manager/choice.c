@@ -205,7 +205,8 @@ int manager_attach_binding(Manager *m, Binding *binding, const BindingFile *file
         return 0;
 }
 
-void manager_detach_binding(Manager *m, Binding *binding) {
+/* What was counted is the past of the binding, or of the one whose former it is. */
+static void detach(Manager *m, Binding *binding) {
         Histogram lengths = {};
         Backend *backend = binding->measurement.backend;
         Statistics final;
@@ -215,7 +216,8 @@ void manager_detach_binding(Manager *m, Binding *binding) {
 
         if (backend->ops->remove(backend, binding->measurement.index, &final, &lengths) >= 0) {
                 manager_count_suppressed(m, binding, &final);
-                manager_add_past(binding, &final, &lengths);
+                manager_add_past(binding->latter ?: binding, binding->resolved.build_id, &final,
+                                 &lengths);
         }
         /* The last reports are still the binding's. */
         backends_flush(m->backends, backend);
@@ -225,6 +227,22 @@ void manager_detach_binding(Manager *m, Binding *binding) {
         free(binding->measurement.backend_reason);
         binding->measurement.backend_reason = NULL;
         backends_release(m->backends);
+}
+
+void manager_detach_former(Manager *m, Binding *binding) {
+        _cleanup_(binding_freep) Binding *former = binding->former;
+
+        if (!former)
+                return;
+        detach(m, former);
+        manager_unwatch_file(m, former);
+        binding->former = NULL;
+        manager_note_past(binding);
+}
+
+void manager_detach_binding(Manager *m, Binding *binding) {
+        manager_detach_former(m, binding);
+        detach(m, binding);
 }
 
 void manager_complete_bindings(Manager *m) {

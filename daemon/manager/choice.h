@@ -20,8 +20,11 @@ int manager_choose_backend(Manager *manager, Binding *binding, const BindingFile
 int manager_attach_binding(Manager *manager, Binding *binding, const BindingFile *file,
                            char **ret_error);
 
-/* Takes the probes of a binding away, if it has any. */
+/* Takes the probes of a binding away, if it has any, and with them its former. */
 void manager_detach_binding(Manager *manager, Binding *binding);
+
+/* Its former goes, if it has one; its counters stay. */
+void manager_detach_former(Manager *manager, Binding *binding);
 
 /* What the binding asks for, else what tlobd.conf does. */
 BackendChoice manager_choice_of(const Manager *manager, const Binding *binding);

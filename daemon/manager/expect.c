@@ -16,14 +16,12 @@ static const uint64_t delays_usec[] = { 300000, 700000, 2000000, 7000000, 200000
 
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata);
 
-void manager_look_later(Manager *m, Binding *binding) {
-        unsigned last = ELEMENTSOF(delays_usec) - 1;
-        unsigned step = binding->look.step < last ? binding->look.step : last;
+void manager_look_in(Manager *m, Binding *binding, uint64_t delay_usec) {
         uint64_t now;
 
         if (!m->event || sd_event_now(m->event, CLOCK_MONOTONIC, &now) < 0)
                 return;
-        binding->look.due_usec = now + delays_usec[step];
+        binding->look.due_usec = now + delay_usec;
         if (!m->looks) {
                 if (sd_event_add_time(m->event, &m->looks, CLOCK_MONOTONIC, binding->look.due_usec,
                                       0, on_time, m) < 0)
@@ -35,6 +33,13 @@ void manager_look_later(Manager *m, Binding *binding) {
              sd_event_source_get_enabled(m->looks, NULL) <= SD_EVENT_OFF))
                 (void) sd_event_source_set_time(m->looks, binding->look.due_usec);
         (void) sd_event_source_set_enabled(m->looks, SD_EVENT_ONESHOT);
+}
+
+void manager_look_later(Manager *m, Binding *binding) {
+        unsigned last = ELEMENTSOF(delays_usec) - 1;
+        unsigned step = binding->look.step < last ? binding->look.step : last;
+
+        manager_look_in(m, binding, delays_usec[step]);
 }
 
 void manager_set_remark(Manager *m, Binding *binding, const char *remark) {
@@ -56,6 +61,7 @@ void manager_expect_unit(Manager *m, Binding *binding) {
         binding->look.pid = binding->view.main_pid;
         binding->look.cgroup_id = binding->cgroup.id;
         binding->look.step = 0;
+        binding->look.old = (OldProgram){};
         manager_set_remark(m, binding, NULL);
         manager_look_later(m, binding);
 }
@@ -65,6 +71,7 @@ void manager_forget_unit(Binding *binding) {
         binding->look.cgroup_id = 0;
         binding->look.due_usec = 0;
         binding->look.question = 0;
+        binding->look.old = (OldProgram){};
         free(binding->look.remark);
         binding->look.remark = NULL;
 }

@@ -13,6 +13,9 @@ void manager_expect_unit(Manager *manager, Binding *binding);
 /* Its unit does not run. */
 void manager_forget_unit(Binding *binding);
 
+/* The next look, after that time. */
+void manager_look_in(Manager *manager, Binding *binding, uint64_t delay_usec);
+
 /* The next look, as far after the one before as its number says. */
 void manager_look_later(Manager *manager, Binding *binding);
 

@@ -14,6 +14,8 @@
 #include "base/unit-name.h"
 #include "log.h"
 #include "manager/backend-facts.h"
+#include "manager/choice.h"
+#include "manager/former.h"
 #include "manager/looks.h"
 #include "manager/settle.h"
 #include "manager/state.h"
@@ -26,7 +28,9 @@
 
 /* Its probes are to go now. They come back when it has come to rest. */
 static void begin_writing(Manager *m, Binding *binding, uint64_t delay_usec) {
-        if (!binding->watch.is_written) {
+        if (binding->former) {
+                manager_fall_back(m, binding);
+        } else if (!binding->watch.is_written) {
                 binding->watch.is_written = true;
                 manager_settle_binding(m, binding);
                 manager_note_written(m, binding);
@@ -34,6 +38,18 @@ static void begin_writing(Manager *m, Binding *binding, uint64_t delay_usec) {
                            binding->resolved.path);
         }
         manager_check_file_later(m, binding, delay_usec);
+}
+
+/*
+ * Whoever replaces a program may start it at once: if the new one can be measured, it is from its
+ * first call on. What has only begun to come is looked at later.
+ */
+static void follow_at_once(Manager *m, Binding *binding) {
+        unsigned question = 0;
+
+        if (binding->measurement.backend &&
+            manager_compare_file(m, binding, &question) == FILE_IS_OTHER)
+                (void) manager_follow_replacement(m, binding, true);
 }
 
 /* Something has happened to its file. */
@@ -49,45 +65,36 @@ static void hear_binding(Manager *m, Binding *binding, uint32_t mask) {
         else if (watch->due_usec == 0)
                 manager_check_file_later(m, binding, WATCH_SETTLE_USEC);
         watch->is_heard |= !(mask & IN_IGNORED);
+        if (mask & (IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF))
+                follow_at_once(m, binding);
+}
+
+/* In a file that nobody finds any more, nobody waits for a writer to end. */
+static void hear_former(Manager *m, Binding *binding, uint32_t mask) {
+        if (mask & IN_IGNORED)
+                binding->former->watch.descriptor = 0;
+        else if (mask & IN_MODIFY) {
+                manager_detach_former(m, binding);
+                if (binding->measurement.state == BINDING_ACTIVE)
+                        manager_set_active(m, binding);
+        }
+}
+
+static bool is_about(const Binding *binding, const struct inotify_event *event) {
+        return binding->watch.descriptor > 0 &&
+               (binding->watch.descriptor == event->wd || (event->mask & IN_Q_OVERFLOW));
 }
 
 static void hear(Manager *m, const struct inotify_event *event) {
         for (size_t i = 0; i < m->config->bindings.n; i++) {
                 Binding *binding = m->config->bindings.items[i];
 
-                if (binding->watch.descriptor > 0 &&
-                    (binding->watch.descriptor == event->wd || (event->mask & IN_Q_OVERFLOW)))
+                if (is_about(binding, event))
                         hear_binding(m, binding, event->mask);
+                if (binding->former && is_about(binding->former, event))
+                        hear_former(m, binding, event->mask);
         }
         templates_hear(m->templates, event->wd, event->mask & IN_MODIFY);
-}
-
-/*
- * Another file has taken its place, but the unit goes on with the one that it has: there it is
- * measured until it is started again. When nobody can tell yet, it is looked at once more.
- */
-static bool unit_keeps_old_file(Manager *m, Binding *binding) {
-        _cleanup_(file_look_done) FileLook look = {};
-        _cleanup_free_ char *reason = NULL;
-        unsigned question = 0;
-        int r;
-
-        if (!binding->unit || unit_name_is_template(binding->unit) || binding->cgroup.id == 0)
-                return false;
-        r = files_look(m->files, binding, &question, &look);
-        if (r == -EINPROGRESS)
-                manager_check_file_later(m, binding, WATCH_SETTLE_USEC);
-        if (r < 0 || !look.is_replaced)
-                return r == -EINPROGRESS;
-        reason = sentence_make(
-                "%s still runs the old version of %s, which was replaced, and is measured there: "
-                "restart the unit",
-                binding->unit, binding->resolved.path);
-        if (reason && !streq_empty(reason, binding->measurement.reason)) {
-                manager_set_state(m, binding, BINDING_ACTIVE, reason);
-                log_notice("'%s': %s.", binding->name, reason);
-        }
-        return true;
 }
 
 bool manager_file_fits(Manager *m, Binding *binding) {
@@ -99,10 +106,9 @@ bool manager_file_fits(Manager *m, Binding *binding) {
                 binding->watch.is_heard = false;
         if (r == FILE_IS_TOUCHED || r == FILE_IS_REWRITTEN) {
                 begin_writing(m, binding, WATCH_CLOSED_USEC);
-                return false;
+                return !binding->watch.is_written;
         }
-        if (r == FILE_IS_OTHER && binding->measurement.state == BINDING_ACTIVE &&
-            unit_keeps_old_file(m, binding))
+        if (r == FILE_IS_OTHER && manager_follow_replacement(m, binding, false))
                 return true;
         if (r == FILE_IS_OTHER)
                 log_notice("'%s' is set up anew: %s was replaced or removed.", binding->name,
@@ -185,6 +191,13 @@ bool manager_probes_fit(Manager *m, Binding *binding) {
                manager_file_fits(m, binding);
 }
 
+/* Of a binding or its former. */
+static int set_cgroup(const Binding *binding, const Binding *of) {
+        return binding->measurement.backend->ops->set_cgroup(binding->measurement.backend,
+                                                             binding->measurement.index,
+                                                             of->cgroup.id, of->cgroup.level);
+}
+
 void manager_follow_unit(Manager *m, Binding *binding) {
         int runs, r;
 
@@ -195,10 +208,9 @@ void manager_follow_unit(Manager *m, Binding *binding) {
         if (!binding->unit)
                 return;
         runs = manager_confine_binding(m, binding);
-        r = runs < 0 ? runs
-                     : binding->measurement.backend->ops->set_cgroup(
-                               binding->measurement.backend, binding->measurement.index,
-                               binding->cgroup.id, binding->cgroup.level);
+        r = runs < 0 ? runs : set_cgroup(binding, binding);
+        if (r >= 0 && binding->former)
+                r = set_cgroup(binding->former, binding);
         if (r >= 0 && !runs)
                 r = manager_wait_for_unit(m, binding, true);
         if (r < 0)

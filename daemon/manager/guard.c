@@ -30,10 +30,11 @@
 
 static uint64_t cost_of(const Binding *binding) {
         Backend *backend = binding->measurement.backend;
+        uint64_t former_ns = binding->former ? cost_of(binding->former) : 0;
 
         return backend && backend->ops->cost
-                       ? backend->ops->cost(backend, binding->measurement.index)
-                       : 0;
+                       ? backend->ops->cost(backend, binding->measurement.index) + former_ns
+                       : former_ns;
 }
 
 /* In percent of a CPU. What was set anew meanwhile began at zero. */

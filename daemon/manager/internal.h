@@ -75,10 +75,11 @@ struct Manager {
         void *observer_data;
         Units *units;
         bool reloading;
-        bool reload_again;   /* asked for while it was going on */
-        bool is_ready;       /* the configuration has been read once */
-        bool is_settling;    /* it has been read, and files of bindings are still being looked at */
-        bool files_are_late; /* some do not answer, and it has been said */
+        bool reload_again; /* asked for while it was going on */
+        bool is_ready;     /* the configuration has been read once */
+        bool is_settling;  /* it has been read, and files of bindings are still being looked at */
+        bool has_looked_for_old; /* see manager_look_for_old() */
+        bool files_are_late;     /* some do not answer, and it has been said */
         bool watch_has_failed;   /* the last attempt to watch a file, and it has been said */
         bool status_has_changed; /* the line of "systemctl status", which is sent after the event */
         bool is_stored;          /* what back ends have is kept for the next daemon */

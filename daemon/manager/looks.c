@@ -15,6 +15,7 @@
 #include "base/sentence.h"
 #include "log.h"
 #include "manager/expect.h"
+#include "manager/former.h"
 #include "manager/settle.h"
 
 /* Before this look, nothing is said. */
@@ -26,11 +27,15 @@ static void stop_looking(Manager *m, Binding *binding) {
                 manager_set_remark(m, binding, NULL);
 }
 
+static char *describe_old(const Binding *binding, const char *why) {
+        return sentence_make("%s still runs the old version of %s, which was replaced%s: restart "
+                             "the unit",
+                             binding->unit, binding->resolved.path, why);
+}
+
 static char *describe(const Binding *binding, const FileLook *look) {
         if (look->is_replaced)
-                return sentence_make("%s still runs the old version of %s, which was replaced: "
-                                     "restart the unit",
-                                     binding->unit, binding->resolved.path);
+                return describe_old(binding, "");
         if (look->running && binding_takes_program(binding))
                 return sentence_make("No process of %s has loaded %s, the program of its "
                                      "ExecStart=; its main process runs %s: write Executable=%s",
@@ -50,9 +55,41 @@ static bool has_windows(Manager *m, Binding *binding) {
                statistics.counters.starts > binding->measurement.past.counters.starts;
 }
 
-static void take_look(Manager *m, Binding *binding, const FileLook *look) {
-        _cleanup_free_ char *remark = NULL;
+/* Takes remark; NULL: there was no memory for it. */
+static void say(Manager *m, Binding *binding, char *remark) {
+        if (!remark)
+                log_oom();
+        else if (!streq_empty(remark, binding->look.remark))
+                manager_set_remark(m, binding, remark);
+        free(remark);
+}
 
+/* Who still runs the old version is measured there, too; else why not is said. */
+static void measure_old(Manager *m, Binding *binding) {
+        _cleanup_free_ char *error = NULL, *why = NULL;
+        int r;
+
+        r = manager_measure_old(m, binding, &error);
+        if (r == -EINPROGRESS && binding->look.question > 0)
+                return;
+        binding->look.old = (OldProgram){};
+        if (r >= 0)
+                return;
+        binding->look.step++;
+        manager_look_later(m, binding);
+        /* It has ended meanwhile, or there is nothing to be said. */
+        if (r == -ESTALE || !error || has_windows(m, binding) || binding->look.step <= SAYING_STEP)
+                return;
+        why = sentence_make(", and cannot be measured there: %s", error);
+        say(m, binding, why ? describe_old(binding, why) : NULL);
+}
+
+static void take_look(Manager *m, Binding *binding, const FileLook *look) {
+        if (look->old.pid > 0 && !look->is_other) {
+                binding->look.old = look->old;
+                measure_old(m, binding);
+                return;
+        }
         if (look->is_mapped || has_windows(m, binding)) {
                 stop_looking(m, binding);
                 return;
@@ -65,18 +102,20 @@ static void take_look(Manager *m, Binding *binding, const FileLook *look) {
         }
         if (look->n_processes == 0 || binding->look.step <= SAYING_STEP)
                 return;
-        remark = describe(binding, look);
-        if (!remark)
-                log_oom();
-        else if (!streq_empty(remark, binding->look.remark))
-                manager_set_remark(m, binding, remark);
+        say(m, binding, describe(binding, look));
 }
 
 void manager_look_at_unit(Manager *m, Binding *binding) {
         _cleanup_(file_look_done) FileLook look = {};
+        bool wants_old;
         int r;
 
         binding->look.question = 0;
+        /* In the new file there need be nobody yet. */
+        if (binding->former) {
+                manager_look_at_former(m, binding);
+                return;
+        }
         if (!binding->measurement.backend) {
                 /* An image may be mounted by now, and a wrapper have become what it is for. */
                 binding->look.step++;
@@ -85,11 +124,27 @@ void manager_look_at_unit(Manager *m, Binding *binding) {
                 manager_settle_binding(m, binding);
                 return;
         }
-        r = files_look(m->files, binding, &binding->look.question, &look);
+        if (binding->look.old.pid > 0) {
+                measure_old(m, binding);
+                return;
+        }
+        wants_old = binding->look.step == 0 || backends_have_left(m->backends);
+        r = files_look(m->files, binding, wants_old, &binding->look.question, &look);
         if (r >= 0)
                 take_look(m, binding, &look);
         else if (binding->look.question == 0)
                 manager_look_later(m, binding);
+}
+
+void manager_look_for_old(Manager *m) {
+        if (!backends_have_left(m->backends))
+                return;
+        for (size_t i = 0; i < m->config->bindings.n; i++) {
+                Binding *binding = m->config->bindings.items[i];
+
+                if (binding->look.due_usec > 0 && binding->measurement.backend)
+                        manager_look_at_unit(m, binding);
+        }
 }
 
 uint64_t manager_look_at_units(Manager *m, uint64_t usec) {

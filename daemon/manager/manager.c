@@ -353,6 +353,14 @@ int manager_get_statistics(Manager *m, Binding *binding, Statistics *ret) {
                 manager_count_suppressed(m, binding, &statistics);
         }
         statistics_add(&statistics, &binding->measurement.past);
+        if (binding->former) {
+                Statistics former;
+                int r = manager_get_statistics(m, binding->former, &former);
+
+                if (r < 0)
+                        return r;
+                statistics_add(&statistics, &former);
+        }
         *ret = statistics;
         return 0;
 }
@@ -390,6 +398,14 @@ int manager_get_histogram(Manager *m, const Binding *binding, Histogram *ret) {
         }
         if (binding->measurement.past_lengths)
                 histogram_add(&histogram, binding->measurement.past_lengths);
+        if (binding->former) {
+                Histogram former;
+                int r = manager_get_histogram(m, binding->former, &former);
+
+                if (r < 0)
+                        return r;
+                histogram_add(&histogram, &former);
+        }
         *ret = histogram;
         return 0;
 }
@@ -399,6 +415,10 @@ int manager_reset_statistics(Manager *m, Binding *binding) {
         int r;
 
         r = manager_get_statistics(m, binding, &statistics);
+        if (r < 0)
+                return r;
+        if (binding->former)
+                r = manager_reset_statistics(m, binding->former);
         if (r < 0)
                 return r;
         binding->limit.seen = 0;

@@ -96,6 +96,16 @@ static bool has_better_place(const Manager *m, const Binding *binding) {
         return false;
 }
 
+/* One that would have to move goes instead: for the sake of an old file it is not worth it. */
+static void apply_to_former(Manager *m, Binding *binding) {
+        Binding *former = binding->former;
+
+        memcpy(former->budget_ns, binding->budget_ns, sizeof(former->budget_ns));
+        if (former->measurement.backend->ops->set_budget(
+                    former->measurement.backend, former->measurement.index, former->budget_ns) < 0)
+                manager_detach_former(m, binding);
+}
+
 int manager_apply_budgets(Manager *m, Binding *binding) {
         uint64_t begin_ns = now_ns();
         Backend *backend = binding->measurement.backend;
@@ -103,6 +113,8 @@ int manager_apply_budgets(Manager *m, Binding *binding) {
 
         if (!backend)
                 return 0;
+        if (binding->former)
+                apply_to_former(m, binding);
         r = backend->ops->set_budget(backend, binding->measurement.index, binding->budget_ns);
         if (r == -EOPNOTSUPP) {
                 if (move_binding(m, binding, backend->ops, NULL, begin_ns) < 0)
@@ -122,6 +134,13 @@ void manager_on_notice(const BackendNotice *notice, const BackendOps *ops, Bindi
                        void *userdata) {
         Manager *m = userdata;
 
+        if (binding->latter) {
+                (void) log_full_errno(notice->level, 0,
+                                      "'%s' is not measured in the old version of %s any more. %s.",
+                                      binding->name, binding->resolved.path, notice->text);
+                manager_detach_former(m, binding->latter);
+                return;
+        }
         if (!notice->is_advice) {
                 (void) log_full_errno(notice->level, 0, "'%s' is set up anew. %s.", binding->name,
                                       notice->text);

@@ -23,9 +23,27 @@ void manager_take_over_past(Binding *binding) {
         manager_note_past(binding);
 }
 
-void manager_add_past(Binding *binding, const Statistics *final, const Histogram *lengths) {
+void manager_read_past(Binding *binding) {
+        BindingMeasurement *m = &binding->measurement;
+        Statistics noted = {};
+        Histogram lengths = {};
+
+        if (!m->backend || !m->backend->ops->add_past)
+                return;
+        m->backend->ops->add_past(m->backend, m->index, &noted, &lengths);
+        if (noted.counters.starts <= m->past.counters.starts)
+                return;
+        m->past = noted;
+        m->past_lengths = histogram_free(m->past_lengths);
+        if (binding_keep_lengths(binding, &lengths) < 0)
+                log_oom();
+}
+
+void manager_add_past(Binding *binding, const char *build_id, const Statistics *final,
+                      const Histogram *lengths) {
         statistics_add(&binding->measurement.past, final);
-        if (binding_keep_lengths(binding, lengths) < 0 || binding_note_build(binding, lengths) < 0)
+        if (binding_keep_lengths(binding, lengths) < 0 ||
+            binding_note_build(binding, build_id, lengths) < 0)
                 log_oom();
 }
 

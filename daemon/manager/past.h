@@ -12,8 +12,15 @@
 /* Its probes were just set: what the daemon before this one had noted is its past too. */
 void manager_take_over_past(Binding *binding);
 
-/* Its probes were just taken away; lengths: of the same windows. */
-void manager_add_past(Binding *binding, const Statistics *final, const Histogram *lengths);
+/*
+ * The back end has finished: what the daemon before this one had of the binding in other places has
+ * been added to what was noted.
+ */
+void manager_read_past(Binding *binding);
+
+/* Its probes in that build were just taken away; lengths: of the same windows. */
+void manager_add_past(Binding *binding, const char *build_id, const Statistics *final,
+                      const Histogram *lengths);
 
 /* It counts from zero. */
 void manager_clear_past(Binding *binding);

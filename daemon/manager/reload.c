@@ -17,6 +17,8 @@
 #include "manager/bindings.h"
 #include "manager/crash.h"
 #include "manager/follow.h"
+#include "manager/looks.h"
+#include "manager/past.h"
 #include "manager/settle.h"
 #include "manager/units.h"
 
@@ -107,6 +109,8 @@ static void get_ready(Manager *m) {
         m->is_ready = true;
         if (backends_finish(m->backends))
                 settle_failed(m);
+        for (size_t i = 0; m->config && i < m->config->bindings.n; i++)
+                manager_read_past(m->config->bindings.items[i]);
         if (!m->units)
                 return;
         r = m->observer ? m->observer->ready(m->observer_data) : 0;
@@ -117,7 +121,18 @@ static void get_ready(Manager *m) {
         (void) sd_notify(false, "READY=1");
 }
 
+/* What the daemon before this one has left goes when this one is ready. */
+static bool is_looking_for_old(Manager *m) {
+        if (m->has_looked_for_old)
+                return false;
+        m->has_looked_for_old = true;
+        manager_look_for_old(m);
+        return files_is_busy(m->files);
+}
+
 void manager_conclude_reload(Manager *m) {
+        if (is_looking_for_old(m))
+                return;
         m->is_settling = false;
         manager_tell(m, reloading, false);
         manager_announce(m, reloaded);
@@ -155,7 +170,7 @@ static int finish_reload(Manager *m) {
                 log_info("Bindings that are configured: %zu.", m->config->bindings.n);
         }
 
-        m->is_settling = files_is_busy(m->files);
+        m->is_settling = files_is_busy(m->files) || is_looking_for_old(m);
         if (m->is_settling)
                 return 1;
         manager_conclude_reload(m);

@@ -161,7 +161,9 @@ void manager_count_suppressed(Manager *m, Binding *binding, const Statistics *st
         if (counted == STATISTIC_UNKNOWN || counted <= seen)
                 return;
         binding->limit.seen = counted;
-        hold_back(m, binding, counted - seen);
+        hold_back(m, binding->latter ?: binding, counted - seen);
+        if (binding->latter)
+                manager_note_limit(binding);
 }
 
 void manager_take_over_limit(Manager *m, Binding *binding) {
@@ -295,6 +297,8 @@ void manager_on_report(const Report *report, const Backend *backend, Binding *bi
         uint64_t budget_ns = 0;
         int r;
 
+        if (binding->latter)
+                binding = binding->latter;
         if (is_of_other_place(m, binding, backend, report))
                 return;
         if (report->type == REPORT_INSTANCE) {

@@ -58,13 +58,18 @@ int manager_wait_for_unit(Manager *m, Binding *binding, bool is_resolved) {
                                                      : ", and its program or library is not there");
         if (!reason)
                 return -ENOMEM;
+        manager_detach_former(m, binding);
         manager_forget_unit(binding);
         manager_set_state(m, binding, BINDING_WAITING, reason);
         return 0;
 }
 
 void manager_set_active(Manager *m, Binding *binding) {
-        manager_set_state(m, binding, BINDING_ACTIVE, binding->look.remark);
+        const char *reason = binding->look.remark;
+
+        if (!reason && binding->former)
+                reason = binding->former->measurement.reason;
+        manager_set_state(m, binding, BINDING_ACTIVE, reason);
         manager_expect_unit(m, binding);
 }
 

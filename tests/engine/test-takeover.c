@@ -64,6 +64,9 @@ static void answer(Engine *engine, uint32_t index, int out) {
 #define ASK   '?'
 #define RESET '0'
 
+/* One that has the binding in another file, too, which was at its path before. */
+static const char *const *former_keys;
+
 static void be_daemon(int *kept_fds, const char *const *keys, int in, int out) {
         int numbers[BACKEND_N_KEPT];
         Engine *engine;
@@ -75,6 +78,8 @@ static void be_daemon(int *kept_fds, const char *const *keys, int in, int out) {
         assert_int_equal(engine_setup(&state), 0);
         engine = state;
         index = engine_add(engine, keys, NULL);
+        if (former_keys)
+                (void) engine_add(engine, former_keys, NULL);
         assert_true(engine->backend->ops->finish(engine->backend) >= 0);
         assert_int_equal(engine->backend->ops->keep(engine->backend, numbers), 0);
         assert_int_equal(write(out, numbers, sizeof(numbers)), sizeof(numbers));
@@ -476,6 +481,42 @@ static void test_other_layout(void **state) {
         assert_true(all.n_violations > 0);
 }
 
+/* Of a binding that was measured in two files, nothing is missing. */
+static void two_files(Daemon *d, bool other_layout) {
+        _cleanup_(victim_done) Victim victim = {};
+        const Counters *c;
+        Answer all;
+
+        former_keys = FUNCTION("b", "1min");
+        daemon_start(d, FUNCTION("a", "1min"));
+        former_keys = NULL;
+        victim_start(&victim, "repeat:10 ( a( ) ) repeat:5 ( b( ) ) b( say:in ) "
+                              "repeat:3 ( a( ) b( ) ) say:done");
+        victim_expect(&victim, "in");
+        daemon_kill(d);
+        if (other_layout)
+                daemon_be_other_layout(d);
+        daemon_start(d, FUNCTION("a", "1min"));
+        step(&victim, "done");
+        all = daemon_ask(d);
+        victim_continue(&victim);
+        victim_finish(&victim);
+
+        c = &all.statistics.counters;
+        assert_int_equal(c->starts, 10 + 6 + 3);
+        assert_int_equal(c->in_budget, 10 + 5 + 3);
+        assert_int_equal(c->ended[TLOB_END_REMOVED], 1);
+        assert_int_equal(c->unmatched, 0);
+}
+
+static void test_two_files(void **state) {
+        two_files(*state, false);
+}
+
+static void test_two_files_other_layout(void **state) {
+        two_files(*state, true);
+}
+
 /* A reset holds for all that come after. */
 static void test_reset(void **state) {
         _cleanup_(victim_done) Victim victim = {};
@@ -539,9 +580,8 @@ int main(void) {
         };
         /* No matter of the kernel: not where it takes long to load the programs twice more. */
         const struct CMUnitTest others[] = {
-                TEST(test_another_binding),
-                TEST(test_other_layout),
-                TEST(test_reset),
+                TEST(test_another_binding),        TEST(test_other_layout), TEST(test_two_files),
+                TEST(test_two_files_other_layout), TEST(test_reset),
         };
         int r;
 

@@ -22,7 +22,7 @@ static void be_build(Binding *binding, const char *id) {
 static void note(Binding *binding, uint64_t ns, uint64_t n) {
         Histogram lengths = make(ns, n);
 
-        assert_ok(binding_note_build(binding, &lengths));
+        assert_ok(binding_note_build(binding, binding->resolved.build_id, &lengths));
 }
 
 static void test_builds(void **state) {

@@ -352,15 +352,21 @@ static void test_state(void **state) {
  * that takes its place, and none of how that is configured is touched.
  */
 static void test_nothing_stays_behind(void **state) {
-        const size_t first = offsetof(Binding, resolved), n = sizeof(Binding) - first;
+        const size_t first = offsetof(Binding, former), n = sizeof(Binding) - first;
         _Alignas(Binding) unsigned char from[sizeof(Binding)], to[sizeof(Binding)];
         unsigned char was[2][sizeof(Binding)];
+        Binding former = {};
 
         for (size_t i = 0; i < sizeof(Binding); i++) {
-                was[0][i] = from[i] = (unsigned char) (1 + i % 127);
-                was[1][i] = to[i] = (unsigned char) (128 + i % 127);
+                from[i] = (unsigned char) (1 + i % 127);
+                to[i] = (unsigned char) (128 + i % 127);
         }
+        ((Binding *) from)->former = &former;
+        ((Binding *) to)->former = NULL;
+        memcpy(was[0], from, sizeof(from));
+        memcpy(was[1], to, sizeof(to));
         binding_adopt((Binding *) to, (Binding *) from);
+        assert_ptr_equal(former.latter, to);
         assert_memory_equal(to + first, was[0] + first, n);
         assert_memory_equal(from + first, was[1] + first, n);
         assert_memory_equal(to, was[1], first);

@@ -4,18 +4,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "binding/executable.h"
 #include "file/place.h"
 #include "temporary.h"
 #include "test.h"
 
 static void look(const char *path, const struct stat *st, FileMaps *maps) {
-        MappedFile file = { .device = st->st_dev, .inode = st->st_ino, .path = path };
+        MappedFile file = { .identity = { st->st_dev, st->st_ino }, .path = path };
 
         *maps = (FileMaps){};
         assert_ok(file_maps_of_process((uint32_t) getpid(), &file, maps));
@@ -49,7 +52,7 @@ static void test_own_maps(void **state) {
         assert_true(maps.is_mapped);
 
         /* Of a file that is not the one that the process sees at that path. */
-        other = (MappedFile){ .device = st.st_dev, .inode = 1, .path = path };
+        other = (MappedFile){ .identity = { st.st_dev, 1 }, .path = path };
         maps = (FileMaps){};
         assert_ok(file_maps_of_process((uint32_t) getpid(), &other, &maps));
         assert_true(maps.is_mapped);
@@ -71,14 +74,94 @@ static void test_own_maps(void **state) {
         temporary_done(&tmp);
 }
 
+/* It has become the program when this returns. */
+static pid_t start_program(const char *path) {
+        int alive[2];
+        char byte;
+        pid_t pid;
+
+        assert_int_equal(pipe2(alive, O_CLOEXEC), 0);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                (void) execl(path, path, "1000", NULL);
+                _exit(EXIT_FAILURE);
+        }
+        (void) close(alive[1]);
+        assert_int_equal(read(alive[0], &byte, 1), 0);
+        (void) close(alive[0]);
+        return pid;
+}
+
+static int open_old(const OldProgram *old, ino_t *ret_inode) {
+        _cleanup_(binding_freep) Binding *binding = NULL;
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        _cleanup_free_ char *inner_path = NULL, *error = NULL;
+        struct stat st;
+        int r;
+
+        assert_ok(binding_new("old", &binding));
+        binding->view.old = *old;
+        r = binding_open_executable(binding, &inner_path, &elf, &error);
+        if (r < 0)
+                return r;
+        assert_ok(fstat(elf_file_fd(elf), &st));
+        *ret_inode = st.st_ino;
+        return 0;
+}
+
+/* Who still runs what was at the path before, also when somebody runs what is there now. */
+static void test_old_program(void **state) {
+        pid_t old, new;
+        char path[128], command[512];
+        MappedFile file = { .path = path, .wants_old = true };
+        FileMaps maps = {};
+        struct stat before, now;
+        Temporary tmp;
+        ino_t inode;
+
+        temporary_init(&tmp);
+        (void) snprintf(path, sizeof(path), "%s", temporary_path(&tmp, "program"));
+        (void) snprintf(command, sizeof(command), "cp /usr/bin/sleep %s", path);
+        assert_int_equal(system(command), 0);
+        assert_ok(stat(path, &before));
+        old = start_program(path);
+        (void) snprintf(command, sizeof(command), "cp /usr/bin/sleep %s.new && mv %s.new %s", path,
+                        path, path);
+        assert_int_equal(system(command), 0);
+        assert_ok(stat(path, &now));
+        new = start_program(path);
+        file.identity = (MappedIdentity){ now.st_dev, now.st_ino };
+
+        assert_ok(file_maps_of_process((uint32_t) new, &file, &maps));
+        assert_true(maps.is_mapped);
+        assert_int_equal(maps.old.pid, 0);
+        assert_ok(file_maps_of_process((uint32_t) old, &file, &maps));
+        assert_true(maps.is_replaced);
+        assert_int_equal(maps.old.pid, old);
+        assert_int_equal(maps.old.mapped.inode, before.st_ino);
+        assert_ok(open_old(&maps.old, &inode));
+        assert_int_equal(inode, before.st_ino);
+
+        /* Its number is another process's by now. */
+        assert_int_equal(open_old(&(OldProgram){ (uint32_t) new, maps.old.mapped }, &inode),
+                         -ESTALE);
+        assert_int_equal(kill(old, SIGKILL), 0);
+        assert_int_equal(waitpid(old, NULL, 0), old);
+        assert_int_equal(open_old(&maps.old, &inode), -ESTALE);
+        assert_int_equal(kill(new, SIGKILL), 0);
+        assert_int_equal(waitpid(new, NULL, 0), new);
+        temporary_done(&tmp);
+}
+
 static unsigned count(const char *path, const char *cgroup_path, unsigned *ret_outside) {
         MappedFile file = { .path = path };
         struct stat st;
         FileUsers users;
 
         assert_ok(stat(path, &st));
-        file.device = st.st_dev;
-        file.inode = st.st_ino;
+        file.identity.device = st.st_dev;
+        file.identity.inode = st.st_ino;
         assert_ok(file_maps_count(&file, cgroup_path, &users));
         *ret_outside = users.n_outside;
         return users.n_processes;
@@ -164,11 +247,47 @@ static void test_place(void **state) {
         assert_null(file_place("name"));
 }
 
+/* Whatever device the file system shows there, and wherever the file is by now. */
+static void test_identity(void **state) {
+        MappedFile file = { .path = "/another/path" };
+        FileMaps maps = {};
+        char path[128], away[136];
+        Temporary tmp;
+        void *mapped;
+        int fd;
+
+        temporary_init(&tmp);
+        temporary_write(&tmp, "file", "x");
+        (void) snprintf(path, sizeof(path), "%s", temporary_path(&tmp, "file"));
+        (void) snprintf(away, sizeof(away), "%s.away", path);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        assert_true(fd >= 0);
+        file.identity = file_identify_mapping(fd);
+        assert_true(file.identity.inode > 0);
+        assert_ok(file_maps_of_process((uint32_t) getpid(), &file, &maps));
+        assert_false(maps.is_mapped);
+
+        mapped = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);
+        assert_true(mapped != MAP_FAILED);
+        assert_int_equal(rename(path, away), 0);
+        assert_ok(file_maps_of_process((uint32_t) getpid(), &file, &maps));
+        assert_true(maps.is_mapped);
+        (void) munmap(mapped, 1);
+        (void) close(fd);
+        assert_int_equal(rename(away, path), 0);
+        temporary_done(&tmp);
+
+        fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        assert_int_equal(file_identify_mapping(fd).inode, 0);
+        (void) close(fd);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_own_maps), cmocka_unit_test(test_count),
-                cmocka_unit_test(test_cgroups),  cmocka_unit_test(test_gone),
-                cmocka_unit_test(test_place),
+                cmocka_unit_test(test_own_maps), cmocka_unit_test(test_old_program),
+                cmocka_unit_test(test_count),    cmocka_unit_test(test_cgroups),
+                cmocka_unit_test(test_gone),     cmocka_unit_test(test_place),
+                cmocka_unit_test(test_identity),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -182,7 +182,7 @@ static void test_count(void **state) {
         assert_true(users.n_processes > 0);
         assert_int_equal(users.n_outside, users.n_processes);
 
-        binding->resolved.inode = 1;
+        binding->resolved.mapped.inode = 1;
         assert_ok(free_and_strdup(&binding->resolved.inner_path, "/no/such/library"));
         assert_int_equal(files_count(*state, binding, &id, &users), -EINPROGRESS);
         wait_for(*state, id);

@@ -69,7 +69,7 @@ check "and is measured" until_true binding_has q Windows 5
 # By another file: no reload, no unit.
 cp "$after" "$programs/q.new"
 mv "$programs/q.new" "$programs/q"
-check "a file that takes its place is told of" until_true log_has "'q' is set up anew: $programs/q was replaced"
+check "a file that takes its place is told of" until_true log_has "'q': $programs/q was replaced"
 measured_again q active
 check "the new one runs" "$programs/q"
 check "and is measured" until_true binding_has q Windows 6
@@ -104,8 +104,8 @@ ln "$programs/q" "$programs/q.link"
 check "reload" tlobctl reload
 pause 1.5
 check "reload again" tlobctl reload
-equal "it has its probes all the time" "$(journalctl --boot -q -u tlobd | grep -c "'q' is set up anew: .* was replaced")" 1
-equal "it is active" "$(property q State)" active
+equal "it has its probes all the time" "$(journalctl --boot -q -u tlobd | grep -c "'q': .* was replaced")" 1
+equal "it is active" "$(binding q State)" active
 
 # Written without an end: it is looked at now and then, and runs as it is when that is over.
 end=$((SECONDS + 5))

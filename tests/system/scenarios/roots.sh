@@ -11,23 +11,6 @@ victim=/usr/libexec/tlob-tests/victim
 jail=/srv/jail
 nap=$'[X-Tlob nap]\nExecutable=libc.so.6\nFunction=clock_nanosleep\nBudgetSec=10s\n'
 
-shown() {
-        tlobctl show -j "$1" | jq -r ".[0].$2"
-}
-
-# is NAME PROPERTY VALUE
-is() {
-        [ "$(shown "$1" "$2")" = "$3" ]
-}
-
-has_windows() {
-        [ "$(shown "$1" Windows)" -ge "$2" ]
-}
-
-says() {
-        shown "$1" StateReason | grep -qE -- "$2"
-}
-
 # A system of its own: a program with its loader and its libraries, which are other files than the machine's.
 libc=$(ldd "$victim" | awk '$1 == "libc.so.6" { print $3 }')
 libc=$(realpath "$libc")
@@ -86,28 +69,28 @@ start_fresh
 
 # RootDirectory=: before it runs, as well as then.
 equal "the library of a unit with RootDirectory= is found before it runs" \
-        "$(shown jailed.service/nap Executable)" "$jailed"
-equal "and its binding waits for the unit" "$(shown jailed.service/nap StateReason)" \
+        "$(binding jailed.service/nap Executable)" "$jailed"
+equal "and its binding waits for the unit" "$(binding jailed.service/nap StateReason)" \
         "jailed.service is not running"
 systemctl start jailed.service
 check "it is measured when it runs" until_true has_windows jailed.service/nap 1
-check "and nothing is wrong" is jailed.service/nap StateReason ""
-equal "it is the same file when it runs" "$(shown jailed.service/nap Executable)" "$jailed"
+check "and nothing is wrong" binding_has jailed.service/nap StateReason ""
+equal "it is the same file when it runs" "$(binding jailed.service/nap Executable)" "$jailed"
 systemctl stop jailed.service
-windows=$(shown jailed.service/nap Windows)
+windows=$(binding jailed.service/nap Windows)
 systemctl start jailed.service
 check "and after a restart" until_true has_windows jailed.service/nap $((windows + 1))
 
 # Another file is mounted in its place, which is only seen when it runs.
 systemctl start mounted.service
 check "what is mounted for a unit is found when it has started" until_true has_windows mounted.service/nap 1
-check "and nothing is wrong" is mounted.service/nap StateReason ""
+check "and nothing is wrong" binding_has mounted.service/nap StateReason ""
 
 # A file that nobody there runs.
 systemctl start elsewhere.service
 check "a binding that nobody can reach says so" until_true says elsewhere.service/a \
         "^No process of elsewhere.service has loaded $victim; its main process runs /usr/bin/sleep$"
-equal "and is active all the same" "$(shown elsewhere.service/a State)" active
+equal "and is active all the same" "$(binding elsewhere.service/a State)" active
 pause 8
 equal "it is logged once" \
         "$(journalctl --boot -u tlobd -o cat | grep -c "'elsewhere.service/a' measures nothing\\.")" 1
@@ -133,14 +116,14 @@ END
 cp "$victim" /opt/upgraded
 systemctl daemon-reload
 systemctl start upgraded.service
-check "before an upgrade, nothing is wrong" until_true is upgraded.service/a StateReason ""
+check "before an upgrade, nothing is wrong" until_true binding_has upgraded.service/a StateReason ""
 cp "$run/upgraded" /opt/new
 mv /opt/new /opt/upgraded
 systemctl restart tlobd
-check "a unit that runs what was there before an upgrade is to be restarted" until_true \
-        says upgraded.service/a "upgraded.service still runs the old version of /opt/upgraded.*restart the unit"
+check "a unit that runs what was there before an upgrade is measured in that" until_true \
+        says upgraded.service/a "upgraded.service still runs the old version of /opt/upgraded.*both are measured"
 systemctl restart upgraded.service
-check "and then nothing is wrong" until_true is upgraded.service/a StateReason ""
+check "and then nothing is wrong" until_true binding_has upgraded.service/a StateReason ""
 
 systemctl stop jailed mounted elsewhere wrapped script upgraded
 
