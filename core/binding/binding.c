@@ -16,6 +16,7 @@
 
 #include "base/sentence.h"
 #include "base/system-call.h"
+#include "base/trace-event.h"
 #include "base/unit-name.h"
 
 int binding_new(const char *name, Binding **ret) {
@@ -154,8 +155,20 @@ int binding_check_budget(uint64_t ns) {
         return ns == BUDGET_NONE || (ns >= BUDGET_MIN_NS && ns <= BUDGET_MAX_NS) ? 0 : -ERANGE;
 }
 
+static bool is_event(const char *place) {
+        return place && trace_event_of_place(place);
+}
+
+bool binding_has_events(const Binding *binding) {
+        return is_event(binding->start) || is_event(binding->stop);
+}
+
+static bool has_call(const Binding *binding) {
+        return binding->start && system_call_of_place(binding->start);
+}
+
 bool binding_has_file(const Binding *binding) {
-        return !binding->start || !system_call_of_place(binding->start);
+        return !has_call(binding) && !binding_has_events(binding);
 }
 
 static bool is_usdt(const char *place) {
@@ -212,11 +225,42 @@ static int check_call(const Binding *binding, char **ret_error) {
         return 0;
 }
 
+static int check_events(const Binding *binding, char **ret_error) {
+        const char *start = binding->start ?: "", *stop = binding->stop ?: "";
+        bool starts = is_event(binding->start);
+
+        if (binding->executable)
+                return sentence_error(-EINVAL, ret_error,
+                                      "Executable=%s and %s=%s exclude each other: an event of the "
+                                      "kernel is measured whatever program causes it. Remove one "
+                                      "of them",
+                                      binding->executable, starts ? "Start" : "Stop",
+                                      starts ? start : stop);
+        if (binding->build_id)
+                return sentence_error(-EINVAL, ret_error,
+                                      "BuildID=%s and %s=%s exclude each other: an event of the "
+                                      "kernel is of no file. Remove one of them",
+                                      binding->build_id, starts ? "Start" : "Stop",
+                                      starts ? start : stop);
+        if (binding->start && binding->stop && (!starts || !is_event(binding->stop)))
+                return sentence_error(-EINVAL, ret_error,
+                                      "Start=%s and Stop=%s do not go together: a window that "
+                                      "begins or ends at an event of the kernel does both",
+                                      start, stop);
+        return 0;
+}
+
+static int check_places(const Binding *binding, char **ret_error) {
+        if (binding_has_events(binding))
+                return check_events(binding, ret_error);
+        return has_call(binding) ? check_call(binding, ret_error)
+                                 : check_executable(binding, ret_error);
+}
+
 int binding_check(const Binding *binding, char **ret_error) {
         int r;
 
-        r = binding_has_file(binding) ? check_executable(binding, ret_error)
-                                      : check_call(binding, ret_error);
+        r = check_places(binding, ret_error);
         if (r < 0)
                 return r;
         if (!binding->start)

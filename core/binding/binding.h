@@ -78,11 +78,16 @@ typedef struct BindingView {
         OldProgram old; /* it is meant, instead of what is at its path now */
 } BindingView;
 
-/* Where its probes go in its file. Without one, the offset of the start is the number of a call. */
+/*
+ * Where its probes go in its file. Without one, the offset of the start is the number of a call, or
+ * both are those of events.
+ */
 typedef struct BindingSites {
         ElfSite start;
         ElfSite stop; /* TLOB_STOP_PLACE */
         enum tlob_stop how;
+        bool are_events;
+        bool has_probe_events; /* one of these is a probe in a program */
         /*
          * The start is the entry of a function, and the stop lies in that function or is its
          * return: a window lasts no longer than its frame.
@@ -274,10 +279,13 @@ void binding_clear_error(Binding *binding, const char *key);
 int binding_check(const Binding *binding, char **ret_error);
 
 /*
- * Does it measure places in a file? Else its windows are system calls, and it is resolved without a
- * path: see binding/call.h.
+ * Does it measure places in a file? Else its windows are system calls, or between events of the
+ * kernel, and it is resolved without a path: see binding/call.h and binding/event.h.
  */
 bool binding_has_file(const Binding *binding);
+
+/* Are its start and its stop events of the kernel? */
+bool binding_has_events(const Binding *binding);
 
 /* Is its start or its stop a USDT probe? */
 bool binding_has_usdt(const Binding *binding);

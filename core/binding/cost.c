@@ -11,6 +11,7 @@
 
 #include "base/sentence.h"
 #include "binding/call.h"
+#include "binding/event.h"
 
 static ProbeKind kind_of_exits(const FunctionExits *exits, int fd) {
         ProbeKind dearest = PROBE_UNKNOWN;
@@ -96,7 +97,8 @@ int binding_describe_cost(const Binding *binding, const FileUsers *users, const 
 
         *ret = NULL;
         if (!binding_has_file(binding)) {
-                *ret = binding_describe_call_cost(binding);
+                *ret = binding_has_events(binding) ? binding_describe_event_cost(binding)
+                                                   : binding_describe_call_cost(binding);
                 return *ret ? 0 : -ENOMEM;
         }
         if (binding->unit && users && users->n_outside == 0 && users->n_unseen == 0)

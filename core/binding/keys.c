@@ -20,8 +20,10 @@
 #include "base/percent.h"
 #include "base/sentence.h"
 #include "base/system-call.h"
+#include "base/trace-event.h"
 #include "base/unit-name.h"
 #include "binding/call.h"
+#include "binding/event.h"
 
 typedef struct BindingKey {
         const char *name;
@@ -140,6 +142,8 @@ static int set_start(Binding *binding, const BindingKey *key, const char *value,
         r = check_site(key, value, ret_error);
         if (r >= 0 && call)
                 r = place_check_call(key->name, value, call, ret_error);
+        if (r >= 0)
+                r = place_check_event(key->name, value, ret_error);
         if (r < 0)
                 return r;
         return free_and_strdup(&binding->start, *value != '\0' ? value : NULL);
@@ -154,6 +158,8 @@ static int set_stop(Binding *binding, const BindingKey *key, const char *value, 
                                       key->name, value);
 
         r = check_site(key, value, ret_error);
+        if (r >= 0)
+                r = place_check_event(key->name, value, ret_error);
         if (r < 0)
                 return r;
         return free_and_strdup(&binding->stop, *value != '\0' ? value : NULL);
@@ -183,7 +189,7 @@ static int set_function(Binding *binding, const BindingKey *key, const char *val
                 return sentence_error(-EINVAL, ret_error,
                                       "%s=%s is not a function: write Syscall=%s", key->name, value,
                                       call);
-        if (strncmp(value, USDT_PLACE, strlen(USDT_PLACE)) == 0)
+        if (strncmp(value, USDT_PLACE, strlen(USDT_PLACE)) == 0 || trace_event_of_place(value))
                 return sentence_error(-EINVAL, ret_error,
                                       "%s=%s is not a function: write it as Start=, and where the "
                                       "window ends as Stop=",

@@ -14,6 +14,7 @@
 #include "base/sentence.h"
 #include "binding/call.h"
 #include "binding/cost.h"
+#include "binding/event.h"
 #include "binding/executable.h"
 #include "binding/sites.h"
 
@@ -46,6 +47,8 @@ int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) 
         r = binding_check(binding, ret_error);
         if (r < 0)
                 return r;
+        if (binding_has_events(binding))
+                return binding_resolve_events(binding, ret_file, ret_error);
         if (!binding_has_file(binding))
                 return binding_resolve_call(binding, ret_file, ret_error);
         r = binding_open_executable(binding, &path, &elf, ret_error);

@@ -22,7 +22,9 @@ const BackendOps *const backends[] = {
 unsigned backend_needs(const Binding *binding) {
         unsigned needs = 0;
 
-        if (!binding_has_file(binding))
+        if (binding_has_events(binding))
+                needs |= BACKEND_CAN_EVENT;
+        else if (!binding_has_file(binding))
                 needs |= BACKEND_CAN_CALL;
         else if (binding_stop_is_return(binding))
                 needs |= BACKEND_CAN_RETURN;
@@ -45,6 +47,8 @@ const char *backend_lacks(const BackendOps *ops, unsigned needs) {
 
         if (lacks & BACKEND_CAN_CALL)
                 return "measure system calls";
+        if (lacks & BACKEND_CAN_EVENT)
+                return "measure between events of the kernel";
         if (lacks & BACKEND_CAN_USDT)
                 return "measure between USDT probes";
         if (lacks & BACKEND_CAN_RETURN)

@@ -28,6 +28,7 @@ typedef enum BackendCapability {
         BACKEND_CAN_AWAIT = 1 << 4,        /* confinement to an instance that nobody knows yet */
         BACKEND_CAN_CALL = 1 << 5,         /* Syscall= */
         BACKEND_CAN_USDT = 1 << 6,         /* several places for one start or stop; semaphores */
+        BACKEND_CAN_EVENT = 1 << 7,        /* Start=event:..., Stop=event:... */
 } BackendCapability;
 
 typedef struct BackendConfig {
@@ -182,6 +183,13 @@ typedef struct BackendOps {
          * or 0 when there is none. NULL: it never meets anything.
          */
         int (*next_notice)(Backend *backend, BackendNotice *ret);
+
+        /*
+         * Why a binding that is active cannot measure what it was meant to, as far as what has
+         * happened until now tells: a sentence without a full stop, the caller's. NULL, as the
+         * operation or its result: there is nothing to be said.
+         */
+        char *(*remark)(Backend *backend, uint32_t index);
 
         /* Holds from now on; what is held back is only counted (suppressed). NULL: it has none. */
         void (*set_report_limit)(Backend *backend, const ReportLimit *limit);

@@ -15,6 +15,7 @@
 #include <syslog.h>
 
 #include "base/sentence.h"
+#include "bpf/events.h"
 #include "bpf/memory.h"
 
 /* For so long reports are handed over at once: the event loop has others to serve. */
@@ -81,6 +82,7 @@ static Entry make_entry(const BpfBackend *b, const Entry *place, const Binding *
         Entry entry = {
                 .stop = binding->resolved.sites.how,
                 .has_frame = binding->resolved.sites.has_frame,
+                .is_event = binding->resolved.sites.are_events,
                 .user = { .binding = (uint32_t) (place - b->entries), .unit = TLOB_UNIT_NONE },
         };
 
@@ -395,6 +397,16 @@ static int bpf_backend_next_notice(Backend *backend, BackendNotice *ret) {
         return 1;
 }
 
+static char *bpf_backend_remark(Backend *backend, uint32_t index) {
+        BpfBackend *b = BPF(backend);
+
+        return bpf_entry_remark(b, &b->entries[index]);
+}
+
+static int bpf_backend_can(const Binding *binding, const BindingFile *file, char **ret_reason) {
+        return bpf_events_check(binding, ret_reason);
+}
+
 static const char *bpf_backend_deadline_mode(Backend *backend) {
         static const char *const names[] = {
                 [DEADLINE_UPROBE] = "uprobe",
@@ -413,8 +425,9 @@ const BackendOps backend_bpf_ops = {
         .name = "bpf",
         .capabilities = BACKEND_CAN_RETURN | BACKEND_CAN_STATE_BUDGET | BACKEND_CAN_INFINITE |
                         BACKEND_CAN_CONFINE | BACKEND_CAN_AWAIT | BACKEND_CAN_CALL |
-                        BACKEND_CAN_USDT,
+                        BACKEND_CAN_USDT | BACKEND_CAN_EVENT,
         .probe = bpf_backend_probe,
+        .can = bpf_backend_can,
         .new = bpf_backend_new,
         .free = bpf_backend_free,
         .add = bpf_backend_add,
@@ -440,6 +453,7 @@ const BackendOps backend_bpf_ops = {
         .histogram = bpf_backend_histogram,
         .reset_statistics = bpf_backend_reset_statistics,
         .next_notice = bpf_backend_next_notice,
+        .remark = bpf_backend_remark,
         .cost = bpf_backend_cost,
         .prices = bpf_backend_prices,
         .take_alarm = bpf_backend_take_alarm,

@@ -34,6 +34,7 @@ typedef struct Entry {
         bool has_frame;
         bool by_process;       /* see SiteKey */
         bool in_program;       /* its file is no library */
+        bool is_event;         /* it is between events of the kernel */
         SiteReach reach;       /* of the start, when it was retired */
         bool retired;          /* removed, and its last reports not dispatched yet */
         bool inherited;        /* of the daemon before this one; without sites of its own */
@@ -159,6 +160,7 @@ void bpf_backend_keep_past(Backend *backend, uint32_t index, const Statistics *p
 void bpf_backend_add_past(Backend *backend, uint32_t index, Statistics *past, Histogram *lengths);
 
 /* As in BackendOps. */
+char *bpf_entry_remark(const BpfBackend *b, const Entry *entry);
 char *bpf_entry_describe_reach(const BpfBackend *b, const Entry *entry);
 
 /* Are its probes in the processes of its unit only? */

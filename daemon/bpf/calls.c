@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "bpf/hits.h"
+#include "bpf/variants.h"
 
 #define ROUNDS 5
 #define CALLS  200
@@ -123,9 +124,9 @@ static int attach_pair(Calls *calls) {
         /* With the pair of a predecessor there, it is known from that one. */
         if (bpf->bss->call_price_ns == 0)
                 without_ns = time_call();
-        r = link_begin(calls, bpf_programs_call_end(bpf, mode), &calls->end);
+        r = link_begin(calls, variant_call_end(bpf, mode), &calls->end);
         if (r >= 0)
-                r = link_begin(calls, bpf_programs_call(bpf, mode), &calls->begin);
+                r = link_begin(calls, variant_call(bpf, mode), &calls->begin);
         if (r < 0) {
                 detach_pair(calls);
                 return r;

@@ -7,6 +7,7 @@
  * the file is there before the first instruction.
  */
 
+#include "base/sentence.h"
 #include "base/unit-name.h"
 #include "bpf/backend.h"
 #include "bpf/crowd.h"
@@ -14,7 +15,7 @@
 
 static bool is_by_process(const BpfBackend *b, const Entry *entry) {
         return b->programs.by_process && entry->user.unit != TLOB_UNIT_NONE && !entry->in_program &&
-               entry->stop != TLOB_STOP_CALL;
+               entry->stop != TLOB_STOP_CALL && !entry->is_event;
 }
 
 /* What others have had there does not count. */
@@ -31,10 +32,16 @@ static void begin_reach(BpfBackend *b, Entry *entry) {
 
 /*
  * A call is told without a trap, at a price of its own (calls.c): what remains is the work of a
- * window, at both ends a quarter of what a hit is taken for (price.c).
+ * window, at both ends a quarter of what a hit is taken for (price.c). An event of the kernel has
+ * no price of its own, and takes as much again at each end.
  */
 static uint64_t price_without_trap(const BpfBackend *b) {
         return b->price.hit.ns[PROBE_EMULATED] / 2;
+}
+
+/* What the instruction under one that is a probe is, is not known. */
+static uint64_t price_of_event(const BpfBackend *b, const BindingSites *sites) {
+        return sites->has_probe_events ? b->price.hit.ns[PROBE_STEPPED] : price_without_trap(b);
 }
 
 typedef struct SiteKeys {
@@ -81,12 +88,15 @@ static int make_keys(const BpfBackend *b, const Entry *entry, const Binding *bin
                 .start.dev = resolved->device,
                 .start.inode = resolved->inode,
                 .start.is_call = entry->stop == TLOB_STOP_CALL,
+                .start.is_event = entry->is_event,
         };
         keys->stop = keys->start;
         keys->stop.is_return = entry->stop == TLOB_STOP_RETURN_PROBE;
         keys->start.price_ns =
                 keys->start.is_call ? price_without_trap(b) : b->price.hit.ns[resolved->start_kind];
         keys->stop.price_ns = b->price.hit.ns[resolved->stop_kind];
+        if (entry->is_event)
+                keys->start.price_ns = keys->stop.price_ns = price_of_event(b, &resolved->sites);
 
         r = key_take_site(&keys->start, &resolved->sites.start, &keys->places[0]);
         if (r < 0)
@@ -252,12 +262,25 @@ bool bpf_entry_spares_others(const BpfBackend *b, const Entry *entry) {
                !site_table_get_reach(&b->stop_sites, entry->stop_site).is_wide;
 }
 
+/* Hits after which what all of them were like is worth a remark. */
+#define MANY_HITS 20
+
+char *bpf_entry_remark(const BpfBackend *b, const Entry *entry) {
+        if (!entry->is_event || entry->inherited ||
+            !site_table_is_missed(&b->stop_sites, entry->stop_site, MANY_HITS))
+                return NULL;
+        return sentence_make("The event at which its windows would end was only hit in interrupts "
+                             "and by threads of the kernel until now: write another Stop=");
+}
+
 char *bpf_entry_describe_reach(const BpfBackend *b, const Entry *entry) {
         SiteReach reach = site_table_get_reach(&b->start_sites, entry->start_site);
         char *text;
         int r;
 
-        if (entry->stop == TLOB_STOP_CALL)
+        if (entry->is_event)
+                r = asprintf(&text, "no program: the kernel reports its events");
+        else if (entry->stop == TLOB_STOP_CALL)
                 r = asprintf(&text, "no program: the kernel reports its system calls");
         else if (reach.is_wide)
                 r = asprintf(&text,

@@ -146,16 +146,22 @@ static int init_sites(BpfBackend *b, size_t n) {
                 .pins = b->pins,
                 .calls = &b->calls,
         };
+        EventProgramFds events;
         uint32_t *generation = b->kept ? b->kept->common->site_generation : b->site_generation;
         int r;
 
+        bpf_programs_event_fds(&b->programs, &events);
         calls_init(&b->calls, &b->programs, b->pins, b->n_cpus);
         probes.prog_fd = bpf_programs_start_fd(&b->programs);
+        probes.event_fd = events.start;
+        probes.event_probe_fd = events.probe_start;
         r = site_table_init(&b->start_sites, n, &probes, bpf_map__fd(bpf->maps.start_sites),
                             bpf_map__fd(bpf->maps.start_scopes), &generation[0]);
         if (r < 0)
                 return r;
         probes.prog_fd = bpf_programs_stop_fd(&b->programs);
+        probes.event_fd = events.stop;
+        probes.event_probe_fd = events.probe_stop;
         probes.hits_fd = bpf_map__fd(bpf->maps.stop_hits);
         probes.side = 1;
         probes.calls = NULL; /* their ends need no site */

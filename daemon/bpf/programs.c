@@ -10,6 +10,7 @@
 #include "bpf/programs.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -23,7 +24,9 @@
 #include "bpf/iterator.h"
 #include "bpf/layout-hash.h"
 #include "bpf/layout.h"
+#include "bpf/preempt-count.h"
 #include "bpf/uprobe.h"
+#include "bpf/variants.h"
 #include "cgroup.h"
 
 #define INSTANCES_MAX   16384       /* of templates; memory is taken as they come */
@@ -110,90 +113,21 @@ static int pin_maps(const struct tlob_bpf *bpf, const Pins *pins, bool inherits)
         return 0;
 }
 
-/* The start's program for a rung. */
-static struct bpf_program *start_program(const struct tlob_bpf *bpf, bool multi,
-                                         DeadlineMode mode) {
-        switch (mode) {
-        case DEADLINE_UPROBE:
-                return bpf->progs.start_multi_arm;
-        case DEADLINE_FENTRY:
-                return multi ? bpf->progs.start_multi_bridge : bpf->progs.start_perf_bridge;
-        default:
-                return multi ? bpf->progs.start_multi : bpf->progs.start_perf;
-        }
-}
-
-static struct bpf_program *stop_program(const struct tlob_bpf *bpf, bool multi) {
-        return multi ? bpf->progs.stop_multi : bpf->progs.stop_perf;
-}
-
-static struct bpf_program *unwind_program(const struct tlob_bpf *bpf, bool multi) {
-        return multi ? bpf->progs.unwind_multi : bpf->progs.unwind_perf;
-}
-
-/* Only those that are needed: a program that this kernel does not know would fail them all. */
-static void select_programs(struct tlob_bpf *bpf, bool multi, DeadlineMode mode) {
-        struct bpf_program *const all[] = {
-                bpf->progs.start_perf,         bpf->progs.start_multi,
-                bpf->progs.start_multi_arm,    bpf->progs.start_perf_bridge,
-                bpf->progs.start_multi_bridge, bpf->progs.stop_perf,
-                bpf->progs.stop_multi,         bpf->progs.unwind_perf,
-                bpf->progs.unwind_multi,
-        };
-
-        for (size_t i = 0; i < ELEMENTSOF(all); i++) {
-                bool needed = all[i] == start_program(bpf, multi, mode) ||
-                              all[i] == stop_program(bpf, multi) ||
-                              all[i] == unwind_program(bpf, multi);
-
-                /* In case that the bridge cannot be had. */
-                if (mode == DEADLINE_FENTRY)
-                        needed =
-                                needed || all[i] == start_program(bpf, multi, DEADLINE_SWITCH_TICK);
-
-                (void) bpf_program__set_autoload(all[i], needed);
-                if (needed && multi)
-                        uprobe_multi_prepare(all[i]);
-        }
-}
-
 /*
- * Kernels that let programs of every kind arm timers are those that preempt programs on tracepoints
- * (Linux 7.0), but not those on perf events.
+ * What the types of this kernel tell: whether it tells of system calls (CONFIG_FTRACE_SYSCALLS; and
+ * calls of 32-bit programs are only told apart on x86), and of interrupts.
  */
-struct bpf_program *bpf_programs_call(const struct tlob_bpf *bpf, DeadlineMode mode) {
-        return mode == DEADLINE_UPROBE ? bpf->progs.on_call_perf : bpf->progs.on_call;
-}
+static void find_abilities(BpfPrograms *programs) {
+        struct btf *btf = btf__load_vmlinux_btf();
 
-struct bpf_program *bpf_programs_call_end(const struct tlob_bpf *bpf, DeadlineMode mode) {
-        return mode == DEADLINE_UPROBE ? bpf->progs.on_call_end_perf : bpf->progs.on_call_end;
-}
-
-/* The pair on system calls, which is attached when somebody measures one (calls.c). */
-static void select_calls(struct tlob_bpf *bpf, bool has_calls, DeadlineMode mode) {
-        struct bpf_program *const all[] = {
-                bpf->progs.on_call,
-                bpf->progs.on_call_end,
-                bpf->progs.on_call_perf,
-                bpf->progs.on_call_end_perf,
-        };
-        struct bpf_program *begin = bpf_programs_call(bpf, mode);
-        struct bpf_program *end = bpf_programs_call_end(bpf, mode);
-
-        for (size_t i = 0; i < ELEMENTSOF(all); i++) {
-                (void) bpf_program__set_autoload(all[i],
-                                                 has_calls && (all[i] == begin || all[i] == end));
-                (void) bpf_program__set_autoattach(all[i], false);
-        }
-}
-
-/* CONFIG_FTRACE_SYSCALLS; and calls of 32-bit programs are only told apart on x86. */
-static bool can_measure_calls(void) {
+        if (!btf)
+                return;
 #if defined(__x86_64__)
-        return libbpf_find_vmlinux_btf_id("sys_enter", BPF_TRACE_RAW_TP) > 0;
-#else
-        return false;
+        programs->has_calls =
+                btf__find_by_name_kind(btf, "btf_trace_sys_enter", BTF_KIND_TYPEDEF) > 0;
 #endif
+        programs->preempt_count = preempt_count_find(btf);
+        btf__free(btf);
 }
 
 /* Its variables are those of the others, so they must lie where theirs do. */
@@ -294,6 +228,7 @@ static int load_rung(BpfPrograms *programs, const BackendConfig *config, Deadlin
         bpf->rodata->is_virtual = is_virtual_machine();
         bpf->rodata->per_cpu_offset = programs->symbols.per_cpu_offset;
         bpf->rodata->steal_time = programs->symbols.steal_time;
+        bpf->rodata->preempt_count = programs->preempt_count;
         memcpy(bpf->rodata->interrupts, &programs->symbols.interrupts, sizeof(struct tlob_text));
         memcpy(bpf->rodata->softirqs, &programs->symbols.softirqs, sizeof(struct tlob_text));
         memcpy(bpf->rodata->network, &programs->symbols.network, sizeof(struct tlob_text));
@@ -301,8 +236,7 @@ static int load_rung(BpfPrograms *programs, const BackendConfig *config, Deadlin
         hooks_prepare(bpf);
         (void) bpf_program__set_autoattach(bpf->progs.set_callback, false);
         (void) bpf_program__set_autoattach(bpf->progs.find_processes, false);
-        select_programs(bpf, programs->multi, mode);
-        select_calls(bpf, programs->has_calls, mode);
+        variants_select(bpf, programs->multi, programs->has_calls, mode);
 
         r = set_sizes(bpf, config);
         if (r >= 0 && programs->pins)
@@ -455,7 +389,7 @@ int bpf_programs_load(BpfPrograms *programs, const BackendConfig *config, Pins *
                 .inherits = inherited,
         };
         programs->by_process = programs->multi && uprobe_multi_takes_processes();
-        programs->has_calls = can_measure_calls();
+        find_abilities(programs);
 
         /* Where it is not known, nobody is said to have woken a task. */
         r = kernel_symbols_find(&programs->symbols);
@@ -550,15 +484,28 @@ void bpf_programs_done(BpfPrograms *programs) {
 }
 
 int bpf_programs_start_fd(const BpfPrograms *programs) {
-        return bpf_program__fd(start_program(programs->bpf, programs->multi, programs->mode));
+        return bpf_program__fd(variant_start(programs->bpf, programs->multi, programs->mode));
 }
 
 int bpf_programs_stop_fd(const BpfPrograms *programs) {
-        return bpf_program__fd(stop_program(programs->bpf, programs->multi));
+        return bpf_program__fd(variant_stop(programs->bpf, programs->multi));
 }
 
 int bpf_programs_unwind_fd(const BpfPrograms *programs) {
-        return bpf_program__fd(unwind_program(programs->bpf, programs->multi));
+        return bpf_program__fd(variant_unwind(programs->bpf, programs->multi));
+}
+
+void bpf_programs_event_fds(const BpfPrograms *programs, EventProgramFds *ret) {
+        *ret = (EventProgramFds){ -EBADF, -EBADF, -EBADF, -EBADF };
+        if (programs->preempt_count == 0)
+                return;
+        *ret = (EventProgramFds){
+                .start = bpf_program__fd(variant_event_start(programs->bpf, programs->mode)),
+                .stop = bpf_program__fd(programs->bpf->progs.event_stop),
+                .probe_start =
+                        bpf_program__fd(variant_event_probe_start(programs->bpf, programs->mode)),
+                .probe_stop = bpf_program__fd(programs->bpf->progs.stop_perf),
+        };
 }
 
 int bpf_programs_check_slot(const BpfPrograms *programs, uint32_t slot) {

@@ -24,6 +24,7 @@ typedef struct BpfPrograms {
         bool by_process;                /* such links can be limited to a process */
         bool stack_from_task;           /* a timer can take the stack of its task */
         bool has_calls;                 /* this kernel tells of system calls */
+        int64_t preempt_count;          /* where it counts interrupts, 0: it does not tell */
         Pins *pins;                     /* not owned; NULL: there are none */
         bool pinned;                    /* all maps and hooks are */
         bool inherits;                  /* the maps of a predecessor */
@@ -64,9 +65,15 @@ int bpf_programs_start_fd(const BpfPrograms *programs);
 int bpf_programs_stop_fd(const BpfPrograms *programs);
 int bpf_programs_unwind_fd(const BpfPrograms *programs);
 
-/* Those on system calls, if there are any (has_calls). */
-struct bpf_program *bpf_programs_call(const struct tlob_bpf *bpf, DeadlineMode mode);
-struct bpf_program *bpf_programs_call_end(const struct tlob_bpf *bpf, DeadlineMode mode);
+/* Those on events of the kernel, and on those that are probes; -EBADF: there are none. */
+typedef struct EventProgramFds {
+        int start;
+        int stop;
+        int probe_start;
+        int probe_stop;
+} EventProgramFds;
+
+void bpf_programs_event_fds(const BpfPrograms *programs, EventProgramFds *ret);
 
 /* Makes the timer of a slot look at its windows soon: their budgets have changed. */
 int bpf_programs_check_slot(const BpfPrograms *programs, uint32_t slot);

@@ -18,17 +18,18 @@
  * The places where probes of one kind (start or stop) sit, and which bindings each of them is for.
  * A site is one place in a file, or several that mean the same: every way out of a function, or
  * all places of a USDT probe. Its probes are shared by all bindings there. A system call is a site
- * too, without file and probes.
+ * too, without file and probes, and so is an event of the kernel, whose probe is a perf event.
  */
 
 typedef struct SiteKey {
         dev_t dev;
         ino_t inode;
-        const uint64_t *offsets; /* not owned; ascending; or the number of the call */
+        const uint64_t *offsets; /* not owned; ascending; or the number of the call or event */
         size_t n_offsets;
         const uint64_t *semaphores; /* of each, as in ElfPlace; NULL: there are none; not owned */
         bool is_return;
         bool is_call;      /* a system call, of no file */
+        bool is_event;     /* an event of the kernel, the same */
         bool by_process;   /* only in the processes of the units that its bindings are for */
         uint64_t price_ns; /* of a hit there; follows from the place */
 } SiteKey;
@@ -71,6 +72,9 @@ typedef struct Site {
 /* What all probes of a table have in common: as in UprobeSpec. */
 typedef struct SiteProbes {
         int prog_fd;
+        /* For events of the kernel, and for those that are probes; -EBADF: they cannot be had. */
+        int event_fd;
+        int event_probe_fd;
         bool multi;
         Pins *pins;
         Detacher *detacher;

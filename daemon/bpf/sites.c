@@ -153,9 +153,9 @@ static bool site_key_equal(const SiteKey *a, const SiteKey *b) {
         size_t size = a->n_offsets * sizeof(*a->offsets);
 
         return a->dev == b->dev && a->inode == b->inode && a->is_return == b->is_return &&
-               a->is_call == b->is_call && a->by_process == b->by_process &&
-               a->n_offsets == b->n_offsets && memcmp(a->offsets, b->offsets, size) == 0 &&
-               !a->semaphores == !b->semaphores &&
+               a->is_call == b->is_call && a->is_event == b->is_event &&
+               a->by_process == b->by_process && a->n_offsets == b->n_offsets &&
+               memcmp(a->offsets, b->offsets, size) == 0 && !a->semaphores == !b->semaphores &&
                (!a->semaphores || memcmp(a->semaphores, b->semaphores, size) == 0);
 }
 
@@ -264,6 +264,11 @@ static int call_error(int r, char **ret_reason) {
                               strerror(-r));
 }
 
+static int event_error(int r, char **ret_reason) {
+        return sentence_error(r, ret_reason, "The kernel refused the BPF program on its event: %s",
+                              strerror(-r));
+}
+
 static int join_error(int r, const Site *site, const SiteKey *key, const SiteUser *user,
                       char **ret_reason) {
         switch (r) {
@@ -279,6 +284,8 @@ static int join_error(int r, const Site *site, const SiteKey *key, const SiteUse
                                       "All places for probes are in use; raise BindingsMax= in "
                                       "tlobd.conf");
         case -EINVAL:
+                if (key->is_event)
+                        return event_error(r, ret_reason);
                 return sentence_error(r, ret_reason,
                                       "The kernel refused a probe at offset 0x%" PRIx64
                                       ": there is one already, of another binding or "
@@ -287,6 +294,8 @@ static int join_error(int r, const Site *site, const SiteKey *key, const SiteUse
         default:
                 if (key->is_call)
                         return call_error(r, ret_reason);
+                if (key->is_event)
+                        return event_error(r, ret_reason);
                 return sentence_error(r, ret_reason,
                                       "The kernel refused a probe at offset 0x%" PRIx64 ": %s",
                                       key->offsets[0], strerror(-r));
@@ -305,6 +314,13 @@ uint64_t site_table_get_total_cost(const SiteTable *table) {
                 if (table->items[i].n_users > 0)
                         total += site_table_get_cost(table, (uint32_t) i);
         return total;
+}
+
+bool site_table_is_missed(const SiteTable *table, uint32_t site, uint64_t n_hits) {
+        uint64_t n = hits_read(table->probes.hits_fd, site, table->probes.n_cpus, 0);
+        uint64_t n_outside = __atomic_load_n(&table->memory[site].n_outside, __ATOMIC_RELAXED);
+
+        return n >= n_hits && n_outside >= n;
 }
 
 /* A site that nobody used: from its generation on, its probe can be told from those before it. */

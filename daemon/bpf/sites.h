@@ -30,6 +30,9 @@ uint64_t site_table_get_cost(const SiteTable *table, uint32_t site);
 /* The same of all sites. */
 uint64_t site_table_get_total_cost(const SiteTable *table);
 
+/* Of an event where windows end: was it hit so often, and never by a task of a program? */
+bool site_table_is_missed(const SiteTable *table, uint32_t site, uint64_t n_hits);
+
 /* Detaches what is left. */
 void site_table_done(SiteTable *table);
 

@@ -172,6 +172,18 @@ static int perf_uprobe_open(const char *path, const ElfPlace *place, bool is_ret
         return fd < 0 ? -errno : (int) fd;
 }
 
+static int perf_event_open_tracepoint(uint64_t id) {
+        struct perf_event_attr attr = {
+                .size = sizeof(attr),
+                .type = PERF_TYPE_TRACEPOINT,
+                .config = id,
+        };
+        /* On one CPU, but the program is run on all of them. */
+        long fd = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+
+        return fd < 0 ? -errno : (int) fd;
+}
+
 /*
  * A hit that was underway when the program came has seen the probe without it, and will see that of
  * a predecessor only if that is still there. Who puts another probe at the place waits for it: the
@@ -190,7 +202,8 @@ static int perf_attach(const UprobeSpec *spec, const char *path, size_t i, Uprob
         };
         int fd;
 
-        fd = perf_uprobe_open(path, &place, spec->is_return);
+        fd = spec->is_event ? perf_event_open_tracepoint(place.offset)
+                            : perf_uprobe_open(path, &place, spec->is_return);
         if (fd < 0)
                 return fd;
         link->perf_fd = fd;
@@ -199,7 +212,7 @@ static int perf_attach(const UprobeSpec *spec, const char *path, size_t i, Uprob
         if (fd < 0)
                 return fd;
         link->link_fd = fd;
-        if (spec->pins && pins_have_inherited(spec->pins))
+        if (!spec->is_event && spec->pins && pins_have_inherited(spec->pins))
                 perf_await_hits(path, &place, spec->is_return);
         return 0;
 }

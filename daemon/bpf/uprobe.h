@@ -9,7 +9,10 @@
 #include "base/cleanup.h"
 #include "bpf/pins.h"
 
-/* Probes in one file with a BPF program on them, which tell it the same cookie. */
+/*
+ * Probes in one file with a BPF program on them, which tell it the same cookie; or the same on an
+ * event of the kernel.
+ */
 
 struct bpf_link;
 struct bpf_program;
@@ -24,6 +27,7 @@ typedef struct UprobeSpec {
         size_t n_offsets;           /* at least 1 */
         const uint64_t *semaphores; /* as in SiteKey */
         bool is_return;
+        bool is_event; /* the offset is the number of one; without a file, and not multi */
         uint64_t cookie;
         uint32_t pid;  /* only in that process, see uprobe_multi_takes_processes(); 0: in all */
         Pins *pins;    /* keeps the links, and outlives the probes; NULL: there is none */

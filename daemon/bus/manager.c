@@ -408,7 +408,7 @@ static int append_verified(sd_bus_message *m, const Binding *binding, const Verd
                 r = append_places(m, "stop-places", &resolved->sites.stop);
         if (r < 0)
                 return r;
-        if (!is_return) {
+        if (!is_return && binding_has_file(binding)) {
                 r = sd_bus_message_append(m, "{sv}", "stop-offset", "t",
                                           resolved->sites.stop.offset);
                 if (r < 0)

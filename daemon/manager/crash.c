@@ -45,6 +45,10 @@ static void give_up(Manager *m, Binding *binding, const char *unit, int signal) 
                                       unit, sigabbrev_np(signal)));
 }
 
+static bool has_probes(const Binding *binding) {
+        return binding_has_file(binding) || binding->resolved.sites.has_probe_events;
+}
+
 void manager_note_end(Manager *m, const char *unit, const UnitEnd *end) {
         if (!is_crash(end))
                 return;
@@ -52,7 +56,7 @@ void manager_note_end(Manager *m, const char *unit, const UnitEnd *end) {
                 Binding *binding = m->config->bindings.items[i];
 
                 /* What has nothing in a program can crash none. */
-                if (binding_has_file(binding) && manager_binding_has_unit(binding, unit) &&
+                if (has_probes(binding) && manager_binding_has_unit(binding, unit) &&
                     binding->measurement.backend &&
                     is_one_too_many(&binding->measurement, end->usec))
                         give_up(m, binding, unit, end->status);

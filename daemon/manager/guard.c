@@ -46,11 +46,16 @@ static bool exceeds(unsigned share, unsigned limit, unsigned times) {
         return limit != PERCENT_NONE && share > limit * times;
 }
 
-/* What system calls are measured by, each one of the machine pays for. */
+/* What system calls and events are measured by, each one of the machine pays for. */
 static char *describe_price(const Binding *binding, unsigned n) {
         if (binding_has_file(binding))
                 return sentence_make("Its probes and timers took %u%% of a CPU, more than "
                                      "CPULimit=%u%%: " WHAT_TO_DO,
+                                     n, binding->cpu_limit);
+        if (binding_has_events(binding))
+                return sentence_make("It took %u%% of a CPU, more than CPULimit=%u%%: by each hit "
+                                     "of its events on the whole machine, and by the timers of its "
+                                     "budget. Raise the limit, and run 'tlobctl reload'",
                                      n, binding->cpu_limit);
         return sentence_make("It took %u%% of a CPU, more than CPULimit=%u%%: by each system call "
                              "of the whole machine, and by the timers of its budget. Raise the "

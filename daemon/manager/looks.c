@@ -55,6 +55,14 @@ static bool has_windows(Manager *m, Binding *binding) {
                statistics.counters.starts > binding->measurement.past.counters.starts;
 }
 
+static bool has_ended_windows(Manager *m, Binding *binding) {
+        const Counters *past = &binding->measurement.past.counters;
+        Statistics now;
+
+        return manager_get_statistics(m, binding, &now) >= 0 &&
+               now.counters.in_budget + now.counters.violated > past->in_budget + past->violated;
+}
+
 /* Takes remark; NULL: there was no memory for it. */
 static void say(Manager *m, Binding *binding, char *remark) {
         if (!remark)
@@ -105,6 +113,22 @@ static void take_look(Manager *m, Binding *binding, const FileLook *look) {
         say(m, binding, describe(binding, look));
 }
 
+/* What happens tells whether its events can be measured between. */
+static void look_at_events(Manager *m, Binding *binding) {
+        const BindingMeasurement *measurement = &binding->measurement;
+        const BackendOps *ops = measurement->backend->ops;
+        _cleanup_free_ char *remark = NULL;
+
+        if (ops->remark)
+                remark = ops->remark(measurement->backend, measurement->index);
+        binding->look.step++;
+        manager_look_later(m, binding);
+        if (remark)
+                say(m, binding, TAKE_PTR(remark));
+        else if (has_ended_windows(m, binding))
+                stop_looking(m, binding);
+}
+
 void manager_look_at_unit(Manager *m, Binding *binding) {
         _cleanup_(file_look_done) FileLook look = {};
         bool wants_old;
@@ -122,6 +146,10 @@ void manager_look_at_unit(Manager *m, Binding *binding) {
                 if (binding->view.has_root_image || binding->look.step <= SAYING_STEP)
                         manager_look_later(m, binding);
                 manager_settle_binding(m, binding);
+                return;
+        }
+        if (binding_has_events(binding)) {
+                look_at_events(m, binding);
                 return;
         }
         if (binding->look.old.pid > 0) {

@@ -2,7 +2,8 @@
 
 /*
  * What a measured system call costs: the one that is measured, the same one in other units, and all
- * others; and a window of a function that makes the call, for comparison.
+ * others; and for comparison a window of a function that makes the call, and one between the events
+ * of the kernel at its begin and end.
  *
  * In each round each way is set up, measured and taken down, and the next round begins with another
  * one: what others pay is only seen against the time when nobody measures any call.
@@ -26,12 +27,21 @@ typedef enum Way {
         WAY_ELSEWHERE, /* this one is, in another unit */
         WAY_WINDOW,
         WAY_FUNCTION,
+        WAY_OTHER_EVENTS, /* the same three, by events */
+        WAY_EVENTS_ELSEWHERE,
+        WAY_EVENTS,
         N_WAYS,
 } Way;
 
 static const char *const way_names[] = {
-        [WAY_BARE] = "bare",     [WAY_OTHER] = "other",       [WAY_ELSEWHERE] = "elsewhere",
-        [WAY_WINDOW] = "window", [WAY_FUNCTION] = "function",
+        [WAY_BARE] = "bare",
+        [WAY_OTHER] = "other",
+        [WAY_ELSEWHERE] = "elsewhere",
+        [WAY_WINDOW] = "window",
+        [WAY_FUNCTION] = "function",
+        [WAY_OTHER_EVENTS] = "other-events",
+        [WAY_EVENTS_ELSEWHERE] = "events-elsewhere",
+        [WAY_EVENTS] = "events",
 };
 
 typedef struct Bench {
@@ -50,6 +60,13 @@ static int begin(const Bench *bench, Way way, uint32_t *ret) {
                 return bench_add_call(bench->backend, "getppid", "10ms", bench->cgroups[0], ret);
         case WAY_FUNCTION:
                 return bench_add(bench->backend, "make_call", "10ms", bench->cgroups[0], ret);
+        case WAY_OTHER_EVENTS:
+                return bench_add_events(bench->backend, "fremovexattr", "10ms", bench->cgroups[0],
+                                        ret);
+        case WAY_EVENTS_ELSEWHERE:
+                return bench_add_events(bench->backend, "getppid", "10ms", bench->cgroups[1], ret);
+        case WAY_EVENTS:
+                return bench_add_events(bench->backend, "getppid", "10ms", bench->cgroups[0], ret);
         default:
                 return 0;
         }
@@ -65,7 +82,9 @@ static int end(const Bench *bench, Way way, uint32_t index) {
         if (way == WAY_BARE)
                 return 0;
         r = bench_remove(bench->backend, index,
-                         way == WAY_WINDOW || way == WAY_FUNCTION ? (BATCHES + 1) * CALLS : 0);
+                         way == WAY_WINDOW || way == WAY_FUNCTION || way == WAY_EVENTS
+                                 ? (BATCHES + 1) * CALLS
+                                 : 0);
         /* Its place is free when it has nothing more to report. */
         if (r >= 0)
                 r = bench->backend->ops->flush(bench->backend, drop_report, NULL);

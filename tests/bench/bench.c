@@ -10,6 +10,7 @@
  */
 
 #include "bench.h"
+#include "base/sentence.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -252,23 +253,38 @@ int bench_add(Backend *backend, const char *function, const char *budget, BenchC
         return r < 0 ? r : add(backend, binding, file, cgroup, ret_index);
 }
 
-int bench_add_call(Backend *backend, const char *name, const char *budget, BenchCgroup cgroup,
-                   uint32_t *ret_index) {
+/* keys: alternating keys and values, NULL at the end. */
+static int add_keys(Backend *backend, const char *const *keys, BenchCgroup cgroup,
+                    uint32_t *ret_index) {
         _cleanup_(binding_freep) Binding *binding = NULL;
         _cleanup_(binding_file_freep) BindingFile *file = NULL;
         _cleanup_free_ char *error = NULL;
         int r;
 
         r = binding_new("bench", &binding);
-        if (r >= 0)
-                r = binding_set_key(binding, "Syscall", name, &error);
-        if (r >= 0)
-                r = binding_set_key(binding, "BudgetSec", budget, &error);
+        for (size_t i = 0; r >= 0 && keys[i]; i += 2)
+                r = binding_set_key(binding, keys[i], keys[i + 1], &error);
         if (r >= 0)
                 r = binding_resolve(binding, &file, &error);
         if (r < 0)
-                return bench_fail(r, "%s", error ?: name);
+                return bench_fail(r, "%s", error ?: keys[1]);
         return add(backend, binding, file, cgroup, ret_index);
+}
+
+int bench_add_call(Backend *backend, const char *name, const char *budget, BenchCgroup cgroup,
+                   uint32_t *ret_index) {
+        const char *const keys[] = { "Syscall", name, "BudgetSec", budget, NULL };
+
+        return add_keys(backend, keys, cgroup, ret_index);
+}
+
+int bench_add_events(Backend *backend, const char *name, const char *budget, BenchCgroup cgroup,
+                     uint32_t *ret_index) {
+        _cleanup_free_ char *start = sentence_make("event:syscalls:sys_enter_%s", name),
+                            *stop = sentence_make("event:syscalls:sys_exit_%s", name);
+        const char *const keys[] = { "Start", start, "Stop", stop, "BudgetSec", budget, NULL };
+
+        return start && stop ? add_keys(backend, keys, cgroup, ret_index) : -ENOMEM;
 }
 
 int bench_remove(Backend *backend, uint32_t index, uint64_t n_windows) {

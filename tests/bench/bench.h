@@ -79,6 +79,10 @@ int bench_add(Backend *backend, const char *function, const char *budget, BenchC
 int bench_add_call(Backend *backend, const char *name, const char *budget, BenchCgroup cgroup,
                    uint32_t *ret_index);
 
+/* The same between the events of the kernel at the begin and the end of a system call. */
+int bench_add_events(Backend *backend, const char *name, const char *budget, BenchCgroup cgroup,
+                     uint32_t *ret_index);
+
 /* Takes a binding away that must have measured so many windows, from start to stop. */
 int bench_remove(Backend *backend, uint32_t index, uint64_t n_windows);
 

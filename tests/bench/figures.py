@@ -194,6 +194,12 @@ ROWS = [
         difference("call.function", "call.bare"), "ns"),
     Row("call", "a window of a system call against one of a function, all in all",
         ratio("call.window", "call.function"), "x"),
+    Row("call", "any system call, while events of another one are measured: longer by",
+        difference("call.other-events", "call.bare"), "ns"),
+    Row("call", "a system call whose events are measured in another unit: longer by",
+        difference("call.events-elsewhere", "call.bare"), "ns"),
+    Row("call", "a system call between whose events is a window: longer by",
+        difference("call.events", "call.bare"), "ns"),
     Row("call", "a system call without bindings", median("call.bare"), "ns"),
 
     Row("switch", "`perf bench sched pipe` with one idle binding, against none",

@@ -164,7 +164,8 @@ struct task_struct {
 
 #pragma clang attribute pop
 
-#define PF_FORKNOEXEC 0x40 /* in flags: it was forked, and is still the program that it was */
+#define PF_FORKNOEXEC 0x40	 /* in flags: it was forked, and is still the program that it was */
+#define PF_KTHREAD    0x00200000 /* a thread of the kernel */
 
 #define TS_COMPAT 0x0002 /* x86, in the status: in a system call of 32 bits */
 

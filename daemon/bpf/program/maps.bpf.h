@@ -317,13 +317,16 @@ struct {
 	__type(value, struct slot_timer);
 } timers SEC(".maps");
 
-/* Nothing is ever in it: see keep_own_stack(). */
+/*
+ * Nothing is ever in these: see keep_own_stack(). Programs that are attached in different ways
+ * cannot have the same one.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u32);
-} no_programs SEC(".maps");
+} no_perf_programs SEC(".maps"), no_multi_programs SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

@@ -194,7 +194,6 @@ static __always_inline __u32 on_start(struct pt_regs *ctx)
 	};
 	struct tlob_site *site = site_find(&start_sites, hit.cookie);
 
-	keep_own_stack(ctx);
 	task_current(bpf_get_current_task_btf(), &hit.slot);
 	if (site) {
 		site_count_hit(SIDE_START, (__u32)hit.cookie);
@@ -333,7 +332,6 @@ static __always_inline int on_stop(struct pt_regs *ctx)
 	struct tlob_task *t = task_current(bpf_get_current_task_btf(), &hit.slot);
 	struct snapshot at = {};
 
-	keep_own_stack(ctx);
 	/* First, so that the window ends when the code that it measures does. */
 	if (t)
 		task_ending(t, &at);
@@ -352,6 +350,7 @@ static __always_inline int on_stop(struct pt_regs *ctx)
 SEC("uprobe")
 int start_perf(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx, &no_perf_programs);
 	on_start(ctx);
 	return 0;
 }
@@ -359,6 +358,7 @@ int start_perf(struct pt_regs *ctx)
 SEC("uprobe")
 int start_multi(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx, &no_multi_programs);
 	on_start(ctx);
 	return 0;
 }
@@ -366,6 +366,7 @@ int start_multi(struct pt_regs *ctx)
 SEC("uprobe")
 int start_perf_bridge(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx, &no_perf_programs);
 	on_start_bridge(ctx);
 	return 0;
 }
@@ -373,6 +374,7 @@ int start_perf_bridge(struct pt_regs *ctx)
 SEC("uprobe")
 int start_multi_bridge(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx, &no_multi_programs);
 	on_start_bridge(ctx);
 	return 0;
 }
@@ -380,6 +382,16 @@ int start_multi_bridge(struct pt_regs *ctx)
 SEC("uprobe")
 int start_multi_arm(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx, &no_multi_programs);
+	on_start_arm(ctx);
+	return 0;
+}
+
+/* The same on an event that is a probe: see events.bpf.h. */
+SEC("uprobe")
+int start_perf_arm(struct pt_regs *ctx)
+{
+	keep_own_stack(ctx, &no_perf_programs);
 	on_start_arm(ctx);
 	return 0;
 }
@@ -387,12 +399,14 @@ int start_multi_arm(struct pt_regs *ctx)
 SEC("uprobe")
 int stop_perf(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx, &no_perf_programs);
 	return on_stop(ctx);
 }
 
 SEC("uprobe")
 int stop_multi(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx, &no_multi_programs);
 	return on_stop(ctx);
 }
 

@@ -7,7 +7,8 @@
  *  - hooks on the scheduler's tracepoints, which add the time since the last change to the total of
  *    the state that the task leaves, and note who has to do with it. They do the same however many
  *    windows are open, and return at once for tasks that never had one;
- *  - begin and end of system calls (calls.bpf.h), attached while a binding measures one.
+ *  - begin and end of system calls (calls.bpf.h), attached while a binding measures one; and start
+ *    and stop for events of the kernel (events.bpf.h), attached as those for uprobes are.
  *
  * What one would miss: hooks of one task exclude each other, because the scheduler calls them under
  * the run-queue lock.
@@ -16,6 +17,7 @@
  * elapsed: the three totals advance by the same clock readings that make up elapsed.
  */
 #include "bpf/program/calls.bpf.h"
+#include "bpf/program/events.bpf.h"
 #include "bpf/program/unit.bpf.h"
 #include "bpf/program/unwind.bpf.h"
 
@@ -192,6 +194,7 @@ int BPF_PROG(on_tick)
 	__u64 deadline, now;
 	__u32 slot;
 
+	interrupts_learn();
 	if (!task_may_have_slot(task) || !hooks_act())
 		return 0;
 	t = task_current(task, &slot);

@@ -80,7 +80,6 @@ static __always_inline int on_unwind(struct pt_regs *ctx)
 	__u64 pointer;
 	__u32 slot, left;
 
-	keep_own_stack(ctx);
 	if (!task_may_have_slot(current))
 		return 0;
 	t = task_current(current, &slot);
@@ -102,12 +101,14 @@ static __always_inline int on_unwind(struct pt_regs *ctx)
 SEC("uprobe")
 int unwind_perf(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx, &no_perf_programs);
 	return on_unwind(ctx);
 }
 
 SEC("uprobe")
 int unwind_multi(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx, &no_multi_programs);
 	return on_unwind(ctx);
 }
 

@@ -11,10 +11,10 @@
  * tail calls are left out of that, so here is one, which the verifier takes out after it has seen
  * it. Every program on a uprobe begins with it.
  */
-static __always_inline void keep_own_stack(struct pt_regs *ctx)
+static __always_inline void keep_own_stack(struct pt_regs *ctx, void *no_programs)
 {
 	if (never)
-		bpf_tail_call(ctx, &no_programs, 0);
+		bpf_tail_call(ctx, no_programs, 0);
 }
 
 #endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Refused are events that say nothing of the task that the kernel names as the current one, because
+ * they are hit in interrupts or while it leaves its CPU, and those that our own programs hit while
+ * they are in the middle of something: a window that began there would begin while another one
+ * does. Which events are hit in interrupts now and then is not known here: the programs leave out
+ * those hits (events.bpf.h).
+ */
+
+#include "base/trace-event.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+
+#include "base/near-name.h"
+#include "base/sentence.h"
+
+#define TRACEFS "/sys/kernel/tracing"
+
+#define NAME_LENGTH_MAX                                                                            \
+        64 /* of a group or an event; the kernel's own limit for those that we see */
+
+#define OUR_OWN       "is hit by tlobd's own BPF programs too"
+#define IN_INTERRUPTS "is hit in interrupts, which belong to no task"
+#define IN_SWITCHES   "is hit while the kernel switches from one task to another"
+
+/* name: NULL: all of the group. */
+static const struct {
+        const char *group;
+        const char *name;
+        const char *why;
+} refused[] = {
+        { "sched", "sched_switch",
+          "is where tlobd itself tells running from waiting and sleeping: measure between others" },
+        { "bpf_trace", NULL, OUR_OWN },
+        { "exceptions", NULL, OUR_OWN },
+        { "kmem", NULL, OUR_OWN },
+        { "lock", NULL, OUR_OWN },
+        { "mmap_lock", NULL, OUR_OWN },
+        { "percpu", NULL, OUR_OWN },
+        { "preemptirq", NULL, OUR_OWN },
+        { "rcu", NULL, OUR_OWN },
+        { "timer", NULL, OUR_OWN },
+        { "csd", NULL, IN_INTERRUPTS },
+        { "ipi", NULL, IN_INTERRUPTS },
+        { "irq", NULL, IN_INTERRUPTS },
+        { "irq_vectors", NULL, IN_INTERRUPTS },
+        { "nmi", NULL, IN_INTERRUPTS },
+        { "msr", NULL, IN_SWITCHES },
+        { "tlb", NULL, IN_SWITCHES },
+        { "x86_fpu", NULL, IN_SWITCHES },
+        { "xen", NULL, IN_SWITCHES },
+        { "ftrace", NULL, "is not a tracepoint" },
+};
+
+typedef struct EventName {
+        char group[NAME_LENGTH_MAX];
+        char name[NAME_LENGTH_MAX];
+} EventName;
+
+const char *trace_event_of_place(const char *place) {
+        size_t n = strlen(TRACE_EVENT_PLACE);
+
+        return strncmp(place, TRACE_EVENT_PLACE, n) == 0 ? place + n : NULL;
+}
+
+/* So that it can be part of a path. */
+static bool take_part(const char *text, size_t n, char part[static NAME_LENGTH_MAX]) {
+        if (n == 0 || n >= NAME_LENGTH_MAX)
+                return false;
+        for (size_t i = 0; i < n; i++)
+                if (!isascii(text[i]) ||
+                    (!isalnum((unsigned char) text[i]) && text[i] != '_' && text[i] != '-'))
+                        return false;
+        memcpy(part, text, n);
+        part[n] = '\0';
+        return true;
+}
+
+static bool parse(const char *event, EventName *ret) {
+        const char *colon = strchr(event, ':');
+
+        return colon && take_part(event, (size_t) (colon - event), ret->group) &&
+               take_part(colon + 1, strlen(colon + 1), ret->name);
+}
+
+static int check(const char *event, EventName *ret, char **ret_why) {
+        if (!parse(event, ret))
+                return sentence_error(-EINVAL, ret_why,
+                                      "is not an event: write event:GROUP:NAME, as in "
+                                      "event:block:block_rq_issue");
+        for (size_t i = 0; i < ELEMENTSOF(refused); i++)
+                if (streq(refused[i].group, ret->group) &&
+                    (!refused[i].name || streq(refused[i].name, ret->name)))
+                        return sentence_error(-EOPNOTSUPP, ret_why, "%s", refused[i].why);
+        return 0;
+}
+
+int trace_event_check(const char *event, char **ret_why) {
+        EventName name;
+
+        return check(event, &name, ret_why);
+}
+
+static int is_shown(const struct dirent *entry) {
+        return entry->d_type == DT_DIR && entry->d_name[0] != '.';
+}
+
+/* "; near names: ..." of what is in that directory, or nothing; NULL: no memory. */
+static char *list_near(const char *directory, const char *wanted) {
+        _cleanup_free_ char *list = NULL;
+        struct dirent **entries = NULL;
+        NearNames near;
+        int n;
+
+        near_names_init(&near, wanted, strlen(wanted));
+        n = scandir(directory, &entries, is_shown, alphasort);
+        for (int i = 0; i < n; i++)
+                near_names_offer(&near, entries[i]->d_name);
+        list = near_names_list(&near, NULL, NULL);
+        for (int i = 0; i < n; i++)
+                free(entries[i]);
+        free(entries);
+        return list ? sentence_make("%s%s", *list != '\0' ? "; near names: " : "", list) : NULL;
+}
+
+static int complain_unknown(const EventName *event, char **ret_why) {
+        char directory[sizeof(TRACEFS "/events/") + NAME_LENGTH_MAX];
+        _cleanup_free_ char *near = NULL;
+
+        (void) snprintf(directory, sizeof(directory), TRACEFS "/events/%s", event->group);
+        if (access(directory, F_OK) == 0) {
+                near = list_near(directory, event->name);
+                return near ? sentence_error(-ENOENT, ret_why, "is no event of this kernel%s", near)
+                            : -ENOMEM;
+        }
+        near = list_near(TRACEFS "/events", event->group);
+        return near ? sentence_error(-ENOENT, ret_why,
+                                     "is no event of this kernel, which has no group '%s'%s",
+                                     event->group, near)
+                    : -ENOMEM;
+}
+
+static int open_attribute(const EventName *event, const char *attribute, FILE **ret) {
+        char path[sizeof(TRACEFS "/events//") + sizeof(EventName) + 16];
+
+        (void) snprintf(path, sizeof(path), TRACEFS "/events/%s/%s/%s", event->group, event->name,
+                        attribute);
+        *ret = fopen(path, "re");
+        return *ret ? 0 : -errno;
+}
+
+/* Does a line of that file have that text in it, or at its beginning? */
+static int has_line(FILE *f, const char *text, bool begins) {
+        _cleanup_free_ char *line = NULL;
+        size_t size = 0;
+
+        while (getline(&line, &size, f) >= 0) {
+                const char *found = strstr(line, text);
+
+                if (found && (!begins || found == line))
+                        return 1;
+        }
+        return ferror(f) ? -EIO : 0;
+}
+
+/* Has somebody defined it, by a probe in a program or in the kernel? */
+static int is_probe(const EventName *event) {
+        _cleanup_fclose_ FILE *format = NULL;
+        int r;
+
+        r = open_attribute(event, "format", &format);
+        return r < 0 ? r : has_line(format, " __probe_", false);
+}
+
+static int is_in_program(const EventName *event) {
+        _cleanup_fclose_ FILE *uprobes = fopen(TRACEFS "/uprobe_events", "re");
+        char line[sizeof(EventName) + 8];
+        int r = 0;
+
+        if (!uprobes)
+                return errno == ENOENT ? 0 : -errno;
+        for (const char *kind = "pr"; r == 0 && *kind != '\0'; kind++) {
+                (void) snprintf(line, sizeof(line), "%c:%s/%s ", *kind, event->group, event->name);
+                rewind(uprobes);
+                r = has_line(uprobes, line, true);
+        }
+        return r;
+}
+
+static int complain_unreadable(int error, char **ret_why) {
+        if (access(TRACEFS "/events", F_OK) < 0)
+                return sentence_error(-EAGAIN, ret_why,
+                                      "cannot be found: tracefs is not mounted at " TRACEFS);
+        return sentence_error(error, ret_why, "cannot be read in " TRACEFS ": %s",
+                              strerror(-error));
+}
+
+static int read_id(const EventName *event, uint32_t *ret) {
+        _cleanup_fclose_ FILE *f = NULL;
+        int r;
+
+        r = open_attribute(event, "id", &f);
+        if (r < 0)
+                return r;
+        return fscanf(f, "%" SCNu32, ret) == 1 ? 0 : -EIO;
+}
+
+int trace_event_find(const char *event, TraceEvent *ret, char **ret_why) {
+        int r, probe = 0, in_program = 0;
+        TraceEvent found = {};
+        EventName name;
+
+        r = check(event, &name, ret_why);
+        if (r < 0)
+                return r;
+        r = read_id(&name, &found.id);
+        if (r == -ENOENT && access(TRACEFS "/events", F_OK) == 0)
+                return complain_unknown(&name, ret_why);
+        if (r >= 0)
+                r = probe = is_probe(&name);
+        if (r > 0)
+                r = in_program = is_in_program(&name);
+        if (r < 0)
+                return complain_unreadable(r, ret_why);
+        if (probe && !in_program)
+                return sentence_error(-EOPNOTSUPP, ret_why,
+                                      "is a probe in the kernel, and there it may be hit by "
+                                      "tlobd's own BPF programs too: only probes in programs can "
+                                      "be measured between");
+        found.is_probe = in_program;
+        *ret = found;
+        return 0;
+}

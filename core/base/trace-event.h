@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BASE_TRACE_EVENT_H
+#define BASE_TRACE_EVENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Events of the kernel (tracepoints, and probes that somebody has defined as events), as they are
+ * listed in /sys/kernel/tracing/available_events: "block:block_rq_issue".
+ */
+
+/* How a place that is an event is written: "event:block:block_rq_issue". */
+#define TRACE_EVENT_PLACE "event:"
+
+/* The event, "GROUP:NAME", that a place is; NULL: it is another place. */
+const char *trace_event_of_place(const char *place);
+
+/*
+ * Could that be an event at which a window begins or ends? Returns 0, -EINVAL (it is no name of an
+ * event) or -EOPNOTSUPP, and in *ret_why what is wrong, as the end of a sentence that begins with
+ * the event; -ENOMEM.
+ */
+int trace_event_check(const char *event, char **ret_why);
+
+typedef struct TraceEvent {
+        uint32_t id;   /* by which this kernel knows it; another one after a reboot */
+        bool is_probe; /* in a program */
+} TraceEvent;
+
+/*
+ * As above, and -ENOENT: this kernel has none of that name; or another negative errno, if that
+ * cannot be read.
+ */
+int trace_event_find(const char *event, TraceEvent *ret, char **ret_why);
+
+#endif

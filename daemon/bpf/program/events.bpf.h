@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef BPF_PROGRAM_EVENTS_BPF_H
+#define BPF_PROGRAM_EVENTS_BPF_H
+
+#include "bpf/program/interrupt.bpf.h"
+#include "bpf/program/probe.bpf.h"
+
+/*
+ * Windows between events of the kernel: the same as probe.bpf.h, for programs on tracepoints, which
+ * are attached by way of a perf event, so that they have a cookie, and cannot be preempted. There
+ * are neither registers nor frames, and none of them is on an event that the others can cause
+ * (core/base/trace-event.c), or on one where they can be preempted after all (bpf/events.c). Events
+ * that are probes in programs take the programs for probes.
+ *
+ * What the current task has nothing to do with is left out: hits in interrupts, and those of the
+ * kernel's own threads, which are in no unit. They are counted as hits of others.
+ */
+
+static __always_inline bool event_is_of_task(void)
+{
+	return !(bpf_get_current_task_btf()->flags & PF_KTHREAD) && !interrupts_run();
+}
+
+static __always_inline __u32 on_event_start(void *ctx)
+{
+	struct hit hit = {
+		.cookie = bpf_get_attach_cookie(ctx),
+		.level = LEVEL_UNKNOWN,
+		.side = SIDE_START,
+		.slot = NO_SLOT,
+	};
+	struct tlob_site *site = site_find(&start_sites, hit.cookie);
+
+	if (!site)
+		return NO_SLOT;
+	site_count_hit(SIDE_START, (__u32)hit.cookie);
+	if (!event_is_of_task()) {
+		count(site->n_outside);
+		return NO_SLOT;
+	}
+	task_current(bpf_get_current_task_btf(), &hit.slot);
+	site_hit(site, &hit);
+	return hit.slot;
+}
+
+SEC("tp")
+int event_start(void *ctx)
+{
+	on_event_start(ctx);
+	return 0;
+}
+
+/* As start_multi_arm. */
+SEC("tp")
+int event_start_arm(void *ctx)
+{
+	__u32 slot = on_event_start(ctx);
+	struct tlob_task *t;
+
+	if (slot == NO_SLOT)
+		return 0;
+	t = bpf_map_lookup_elem(&tasks, &slot);
+	if (t)
+		timer_arm(t, slot, task_deadline(t), READ_ONCE(t->last_ns));
+	return 0;
+}
+
+SEC("tp")
+int event_stop(void *ctx)
+{
+	struct hit hit = {
+		.cookie = bpf_get_attach_cookie(ctx),
+		.level = LEVEL_UNKNOWN,
+		.side = SIDE_STOP,
+		.slot = NO_SLOT,
+	};
+	struct tlob_site *site = site_find(&stop_sites, hit.cookie);
+	struct snapshot at = {};
+	struct tlob_task *t;
+
+	if (!site)
+		return 0;
+	if (!event_is_of_task()) {
+		site_count_hit(SIDE_STOP, (__u32)hit.cookie);
+		count(site->n_outside);
+		return 0;
+	}
+	t = task_current(bpf_get_current_task_btf(), &hit.slot);
+	/* First, so that the window ends when the event comes. */
+	if (t)
+		task_ending(t, &at);
+	site_stop(&hit, &at);
+	if (t)
+		task_ended(t);
+	return 0;
+}
+
+#endif

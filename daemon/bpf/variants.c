@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Most programs are there in several variants: for the ways to attach them, and for who may arm
+ * timers (the rungs of the ladder of deadlines). One that a kernel does not know would fail all
+ * others with it.
+ */
+
+#include "bpf/variants.h"
+
+#include "base/cleanup.h"
+#include "bpf/uprobe.h"
+
+/* The start's program for a rung. */
+struct bpf_program *variant_start(const struct tlob_bpf *bpf, bool multi, DeadlineMode mode) {
+        switch (mode) {
+        case DEADLINE_UPROBE:
+                return bpf->progs.start_multi_arm;
+        case DEADLINE_FENTRY:
+                return multi ? bpf->progs.start_multi_bridge : bpf->progs.start_perf_bridge;
+        default:
+                return multi ? bpf->progs.start_multi : bpf->progs.start_perf;
+        }
+}
+
+struct bpf_program *variant_stop(const struct tlob_bpf *bpf, bool multi) {
+        return multi ? bpf->progs.stop_multi : bpf->progs.stop_perf;
+}
+
+struct bpf_program *variant_unwind(const struct tlob_bpf *bpf, bool multi) {
+        return multi ? bpf->progs.unwind_multi : bpf->progs.unwind_perf;
+}
+
+/* Only those that are needed: a program that this kernel does not know would fail them all. */
+static void select_programs(struct tlob_bpf *bpf, bool multi, DeadlineMode mode) {
+        struct bpf_program *const all[] = {
+                bpf->progs.start_perf,         bpf->progs.start_multi,
+                bpf->progs.start_multi_arm,    bpf->progs.start_perf_bridge,
+                bpf->progs.start_multi_bridge, bpf->progs.stop_perf,
+                bpf->progs.stop_multi,         bpf->progs.unwind_perf,
+                bpf->progs.unwind_multi,
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(all); i++) {
+                bool needed = all[i] == variant_start(bpf, multi, mode) ||
+                              all[i] == variant_stop(bpf, multi) ||
+                              all[i] == variant_unwind(bpf, multi);
+
+                /* In case that the bridge cannot be had. */
+                if (mode == DEADLINE_FENTRY)
+                        needed =
+                                needed || all[i] == variant_start(bpf, multi, DEADLINE_SWITCH_TICK);
+
+                (void) bpf_program__set_autoload(all[i], needed);
+                if (needed && multi)
+                        uprobe_multi_prepare(all[i]);
+        }
+}
+
+/*
+ * Kernels that let programs of every kind arm timers are those that preempt programs on tracepoints
+ * (Linux 7.0), but not those on perf events.
+ */
+struct bpf_program *variant_call(const struct tlob_bpf *bpf, DeadlineMode mode) {
+        return mode == DEADLINE_UPROBE ? bpf->progs.on_call_perf : bpf->progs.on_call;
+}
+
+struct bpf_program *variant_call_end(const struct tlob_bpf *bpf, DeadlineMode mode) {
+        return mode == DEADLINE_UPROBE ? bpf->progs.on_call_end_perf : bpf->progs.on_call_end;
+}
+
+/* The programs for events of the kernel, and for those that are probes in programs. */
+struct bpf_program *variant_event_start(const struct tlob_bpf *bpf, DeadlineMode mode) {
+        return mode == DEADLINE_UPROBE ? bpf->progs.event_start_arm : bpf->progs.event_start;
+}
+
+struct bpf_program *variant_event_probe_start(const struct tlob_bpf *bpf, DeadlineMode mode) {
+        return mode == DEADLINE_UPROBE ? bpf->progs.start_perf_arm : bpf->progs.start_perf;
+}
+
+/* They are attached with each site. Without uprobe_multi links, some of them are needed anyway. */
+static void select_events(struct tlob_bpf *bpf, DeadlineMode mode) {
+        struct bpf_program *const all[] = {
+                bpf->progs.event_start,
+                bpf->progs.event_start_arm,
+                bpf->progs.event_stop,
+                bpf->progs.start_perf_arm,
+        };
+        struct bpf_program *const needed[] = {
+                variant_event_start(bpf, mode),
+                variant_event_probe_start(bpf, mode),
+                bpf->progs.event_stop,
+                bpf->progs.stop_perf,
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(all); i++) {
+                (void) bpf_program__set_autoload(all[i], false);
+                (void) bpf_program__set_autoattach(all[i], false);
+        }
+        for (size_t i = 0; i < ELEMENTSOF(needed); i++)
+                (void) bpf_program__set_autoload(needed[i], true);
+}
+
+/* The pair on system calls, which is attached when somebody measures one (calls.c). */
+static void select_calls(struct tlob_bpf *bpf, bool has_calls, DeadlineMode mode) {
+        struct bpf_program *const all[] = {
+                bpf->progs.on_call,
+                bpf->progs.on_call_end,
+                bpf->progs.on_call_perf,
+                bpf->progs.on_call_end_perf,
+        };
+        struct bpf_program *begin = variant_call(bpf, mode);
+        struct bpf_program *end = variant_call_end(bpf, mode);
+
+        for (size_t i = 0; i < ELEMENTSOF(all); i++) {
+                (void) bpf_program__set_autoload(all[i],
+                                                 has_calls && (all[i] == begin || all[i] == end));
+                (void) bpf_program__set_autoattach(all[i], false);
+        }
+}
+
+void variants_select(struct tlob_bpf *bpf, bool multi, bool has_calls, DeadlineMode mode) {
+        select_programs(bpf, multi, mode);
+        select_calls(bpf, has_calls, mode);
+        select_events(bpf, mode);
+}
