@@ -201,11 +201,14 @@ static int open_old(const Binding *binding, char **ret_inner_path, ElfFile **ret
                     char **ret_error) {
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         MappedIdentity mapped;
-        char link[64];
+        char link[64], name[64];
         int r;
 
         (void) snprintf(link, sizeof(link), "/proc/%u/exe", binding->view.old.pid);
+        (void) snprintf(name, sizeof(name), "the program of process %u", binding->view.old.pid);
         r = elf_file_open(link, &elf, ret_error);
+        if (r >= 0)
+                r = elf_file_set_name(elf, name);
         if (r < 0)
                 return r == -ENOENT || r == -ESRCH ? -ESTALE : r;
         mapped = file_identify_mapping(elf_file_fd(elf));

@@ -66,6 +66,10 @@ const char *elf_file_path(const ElfFile *elf) {
         return elf->path;
 }
 
+int elf_file_set_name(ElfFile *elf, const char *name) {
+        return free_and_strdup(&elf->path, name);
+}
+
 const char *elf_file_build_id(const ElfFile *elf) {
         return elf->build_id;
 }

@@ -52,6 +52,9 @@ int elf_file_open_in(const Root *root, const char *path, ElfFile **ret, char **r
 ElfFile *elf_file_free(ElfFile *elf);
 DEFINE_CLEANUP(ElfFile, elf_file_free);
 
+/* What it is called from now on, in sentences and by elf_file_path(). Returns 0 or -ENOMEM. */
+int elf_file_set_name(ElfFile *elf, const char *name);
+
 /*
  * The opened file, owned by elf: what is resolved here is what gets the probe, whatever happens to
  * the path.

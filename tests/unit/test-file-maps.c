@@ -105,6 +105,7 @@ static int open_old(const OldProgram *old, ino_t *ret_inode) {
         r = binding_open_executable(binding, &inner_path, &elf, &error);
         if (r < 0)
                 return r;
+        assert_non_null(strstr(elf_file_path(elf), "the program of process "));
         assert_ok(fstat(elf_file_fd(elf), &st));
         *ret_inode = st.st_ino;
         return 0;
