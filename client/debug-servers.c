@@ -27,7 +27,8 @@ struct DebugServers {
         bool has_failed;
 };
 
-static DebugServers *fetching; /* whose progress it is */
+/* Whose progress it is: what would give it is itself a function that is loaded. */
+static DebugServers *fetching;
 
 static bool are_set(void) {
         const char *urls = getenv(DEBUGINFOD_URLS_ENV_VAR);
@@ -90,8 +91,8 @@ DebugServers *debug_servers_new(void) {
         if (!are_set())
                 return NULL;
         servers = calloc(1, sizeof(*servers));
-        if (!servers || load(servers) < 0) {
-                warnx("%s cannot be loaded, so DEBUGINFOD_URLS is ignored", DEBUGINFOD_SONAME);
+        if (!servers) {
+                warnx("Out of memory: DEBUGINFOD_URLS is ignored");
                 return NULL;
         }
         servers->shows_progress = isatty(STDERR_FILENO);
@@ -117,6 +118,10 @@ char *debug_servers_find(const ElfFile *elf, void *userdata) {
         char *path = NULL;
         int fd;
 
+        if (!servers->client && !servers->has_failed && load(servers) < 0) {
+                warnx("%s cannot be loaded, so DEBUGINFOD_URLS is ignored", DEBUGINFOD_SONAME);
+                servers->has_failed = true;
+        }
         if (servers->has_failed)
                 return NULL;
         fd = fetch(servers, elf, &path);

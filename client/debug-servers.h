@@ -7,11 +7,11 @@
 
 /*
  * The debug files of stripped programs, from the servers that DEBUGINFOD_URLS names: see
- * debuginfod(8). Where that is not set, nothing is asked, and no library is loaded.
+ * debuginfod(8). Where that is not set, nothing is asked; no library is loaded before something is.
  */
 typedef struct DebugServers DebugServers;
 
-/* NULL if none are to be asked, or cannot be; why not is said. */
+/* NULL if none are to be asked. */
 DebugServers *debug_servers_new(void);
 DebugServers *debug_servers_free(DebugServers *servers);
 DEFINE_CLEANUP(DebugServers, debug_servers_free);
