@@ -82,6 +82,7 @@ Binding *binding_free(Binding *binding) {
         binding_free(binding->former);
         measurement_done(&binding->measurement);
         free(binding->look.remark);
+        free(binding->look.kept);
         free(binding->cgroup.path);
         resolved_done(&binding->resolved);
         free(binding->view.root_directory);

@@ -122,12 +122,13 @@ typedef struct BindingCgroup {
 
 /* Whether its file is still as it was when its probes were set: see manager/watch.c. */
 typedef struct BindingWatch {
-        int descriptor;       /* inotify's; 0: none */
-        bool is_heard;        /* inotify has told something since it was compared */
-        bool is_written;      /* somebody writes in it: it has no probes until that is over */
-        uint64_t due_usec;    /* when it is looked at; 0: never */
-        uint64_t looked_usec; /* when it was */
-        unsigned retries;     /* since its file changed, and could not be used */
+        int descriptor;         /* inotify's; 0: none */
+        bool is_heard;          /* inotify has told something since it was compared */
+        bool is_written;        /* somebody writes in it: it has no probes until that is over */
+        uint64_t due_usec;      /* when it is looked at; 0: never */
+        uint64_t looked_usec;   /* when it was */
+        uint64_t followed_usec; /* when another file in its place was followed at once */
+        unsigned retries;       /* since its file changed, and could not be used */
 } BindingWatch;
 
 /* Whether processes of its unit have its file: see manager/looks.c. */
@@ -140,6 +141,7 @@ typedef struct BindingLook {
         OldProgram old; /* that one of them runs, while its file is asked for; see file/files.h */
         char *remark;   /* why it sees nothing though it is active; NULL: nothing is wrong */
         bool was_remarked; /* it has been logged */
+        char *kept;     /* why it goes on in a file that is not at its path; NULL: it does not */
 } BindingLook;
 
 /* Who runs the code of a file: processes that have mapped it. */

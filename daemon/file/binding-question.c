@@ -450,8 +450,9 @@ static int answer_look(Packet *question, bool wants_old, Packet *answer) {
                 .path_is_others = path && !is_same,
                 .wants_old = wants_old,
         };
-        if (binding->cgroup.path)
-                (void) file_maps_of_cgroup(binding->cgroup.path, &file, &maps);
+        r = binding->cgroup.path ? file_maps_of_cgroup(binding->cgroup.path, &file, &maps) : 0;
+        if (is_want(r))
+                return r;
         file_maps_of_main_program(binding, &maps);
         running = binding_running_program(binding);
         packet_put_number(answer, !is_same);

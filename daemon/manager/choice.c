@@ -9,6 +9,7 @@
 #include "manager/choice.h"
 
 #include "base/sentence.h"
+#include "base/unit-name.h"
 #include "binding/keys.h"
 #include "binding/sites.h"
 #include "log.h"
@@ -197,6 +198,8 @@ int manager_attach_binding(Manager *m, Binding *binding, const BindingFile *file
                 return r;
         }
         manager_settle_in(m, binding, &place);
+        free(binding->look.kept);
+        binding->look.kept = NULL;
         manager_take_over_limit(m, binding);
         manager_take_over_past(binding);
         manager_watch_file(m, binding, file);
@@ -238,6 +241,10 @@ void manager_detach_former(Manager *m, Binding *binding) {
         manager_unwatch_file(m, former);
         binding->former = NULL;
         manager_note_past(binding);
+        manager_compare_build(m, binding);
+        /* Without one unit, nothing but that was looked at. */
+        if (!binding->unit || unit_name_is_template(binding->unit))
+                binding->look.due_usec = 0;
 }
 
 void manager_detach_binding(Manager *m, Binding *binding) {

@@ -46,7 +46,7 @@ void manager_set_remark(Manager *m, Binding *binding, const char *remark) {
         if (free_and_strdup(&binding->look.remark, remark) < 0)
                 log_oom();
         if (binding->measurement.state == BINDING_ACTIVE)
-                manager_set_state(m, binding, BINDING_ACTIVE, binding->look.remark);
+                manager_set_state_active(m, binding);
         if (!remark || binding->look.was_remarked)
                 return;
         log_warning("'%s' measures nothing. %s.", binding->name, remark);
@@ -74,6 +74,8 @@ void manager_forget_unit(Binding *binding) {
         binding->look.old = (OldProgram){};
         free(binding->look.remark);
         binding->look.remark = NULL;
+        free(binding->look.kept);
+        binding->look.kept = NULL;
 }
 
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {

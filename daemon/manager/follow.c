@@ -45,11 +45,17 @@ static void begin_writing(Manager *m, Binding *binding, uint64_t delay_usec) {
  * first call on. What has only begun to come is looked at later.
  */
 static void follow_at_once(Manager *m, Binding *binding) {
+        uint64_t now;
         unsigned question = 0;
 
-        if (binding->measurement.backend &&
-            manager_compare_file(m, binding, &question) == FILE_IS_OTHER)
-                (void) manager_follow_replacement(m, binding, true);
+        if (!binding->measurement.backend || sd_event_now(m->event, CLOCK_MONOTONIC, &now) < 0)
+                return;
+        /* One that is replaced all the time is looked at when it is due. */
+        if (now < binding->watch.followed_usec + WATCH_INTERVAL_USEC ||
+            manager_compare_file(m, binding, &question) != FILE_IS_OTHER)
+                return;
+        (void) manager_follow_replacement(m, binding, true);
+        binding->watch.followed_usec = now;
 }
 
 /* Something has happened to its file. */
@@ -71,13 +77,13 @@ static void hear_binding(Manager *m, Binding *binding, uint32_t mask) {
 
 /* In a file that nobody finds any more, nobody waits for a writer to end. */
 static void hear_former(Manager *m, Binding *binding, uint32_t mask) {
-        if (mask & IN_IGNORED)
+        if (mask & IN_IGNORED) {
                 binding->former->watch.descriptor = 0;
-        else if (mask & IN_MODIFY) {
-                manager_detach_former(m, binding);
-                if (binding->measurement.state == BINDING_ACTIVE)
-                        manager_set_active(m, binding);
+                return;
         }
+        binding->former->watch.is_heard = true;
+        if (mask & IN_MODIFY)
+                manager_drop_former(m, binding);
 }
 
 static bool is_about(const Binding *binding, const struct inotify_event *event) {

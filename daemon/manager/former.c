@@ -49,7 +49,7 @@ static int machine_runs(Manager *m, const Binding *binding, unsigned *ret_questi
         int r;
 
         r = files_count(m->files, binding, ret_question, &users);
-        return r < 0 ? r : users.n_processes > 0;
+        return r < 0 ? r : users.n_processes + users.n_unseen > 0;
 }
 
 static char *describe(const Binding *binding) {
@@ -71,6 +71,12 @@ static void tell_of_both(Manager *m, Binding *binding) {
                 log_oom();
         if (binding->measurement.state == BINDING_ACTIVE)
                 manager_set_active(m, binding);
+}
+
+/* It is in the file at its path from now on. */
+static void forget_kept(Binding *binding) {
+        free(binding->look.kept);
+        binding->look.kept = NULL;
 }
 
 /* A copy of the binding, resolved in what is at its path now, or in that old program. */
@@ -131,6 +137,7 @@ static int former_is_run(Manager *m, Binding *binding) {
 /* The binding has the probes of next from now on, and next those of the binding. */
 static void exchange(Manager *m, Binding *binding, Binding *next) {
         binding_begin_file(binding, next);
+        forget_kept(binding);
         backends_put(m->backends, binding);
         backends_put(m->backends, next);
         manager_note_limit(binding);
@@ -180,7 +187,11 @@ static int begin_next(Manager *m, Binding *binding, bool old_is_run, char **ret_
         /* Nobody could see its path for a moment, or it has been rewritten. */
         if (are_in_one_file(next, binding))
                 return -EALREADY;
-        r = manager_attach_binding(m, next, file, ret_error);
+        do {
+                free(*ret_error);
+                *ret_error = NULL;
+                r = manager_attach_binding(m, next, file, ret_error);
+        } while (r == -ENOSPC && templates_give_up_spare(m->templates));
         if (r >= 0)
                 begin_file(m, binding, TAKE_PTR(next), old_is_run);
         return r;
@@ -200,10 +211,12 @@ static void stay(Manager *m, Binding *binding, const char *error) {
         manager_check_file_later(m, binding, WATCH_INTERVAL_USEC << binding->watch.retries);
         if (binding->watch.retries < RETRY_STEPS_MAX)
                 binding->watch.retries++;
-        if (!reason || streq_empty(reason, binding->measurement.reason))
+        if (!reason || streq_empty(reason, binding->look.kept))
                 return;
-        manager_set_state(m, binding, BINDING_ACTIVE, reason);
         log_notice("'%s': %s.", binding->name, reason);
+        free(binding->look.kept);
+        binding->look.kept = TAKE_PTR(reason);
+        manager_set_active(m, binding);
 }
 
 static void tell_of_replacement(Manager *m, Binding *binding) {
@@ -305,12 +318,9 @@ void manager_look_at_former(Manager *m, Binding *binding) {
         if (r < 0 && binding->look.question > 0)
                 return;
         if (r == 0) {
-                manager_detach_former(m, binding);
+                manager_drop_former(m, binding);
                 log_info("'%s': no process runs the old version of %s any more.", binding->name,
                          binding->resolved.path);
-                if (binding->measurement.state == BINDING_ACTIVE)
-                        manager_set_active(m, binding);
-                manager_compare_build(m, binding);
                 /* There may be another one. */
                 binding->look.step = 0;
                 if (has_one_unit(binding))

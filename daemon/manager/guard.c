@@ -28,18 +28,36 @@
         "measure code that is run less often, or with a longer budget, or raise the limit, and "   \
         "run 'tlobctl reload'"
 
+/* In its own file: its former has another. */
 static uint64_t cost_of(const Binding *binding) {
         Backend *backend = binding->measurement.backend;
-        uint64_t former_ns = binding->former ? cost_of(binding->former) : 0;
 
         return backend && backend->ops->cost
-                       ? backend->ops->cost(backend, binding->measurement.index) + former_ns
-                       : former_ns;
+                       ? backend->ops->cost(backend, binding->measurement.index)
+                       : 0;
 }
 
-/* In percent of a CPU. What was set anew meanwhile began at zero. */
-static unsigned share(uint64_t from_ns, uint64_t to_ns, uint64_t elapsed_ns) {
-        return to_ns > from_ns ? (unsigned) ((to_ns - from_ns) * 100 / elapsed_ns) : 0;
+static void note_cost(Binding *binding) {
+        binding->measurement.cost_ns = cost_of(binding);
+        if (binding->former)
+                note_cost(binding->former);
+}
+
+/* What was set anew meanwhile began at zero. */
+static uint64_t grown(uint64_t from_ns, uint64_t to_ns) {
+        return to_ns > from_ns ? to_ns - from_ns : 0;
+}
+
+/* Since that was noted, or its probes were set. */
+static uint64_t cost_since(const Binding *binding) {
+        uint64_t former_ns = binding->former ? cost_since(binding->former) : 0;
+
+        return grown(binding->measurement.cost_ns, cost_of(binding)) + former_ns;
+}
+
+/* In percent of a CPU. */
+static unsigned share(uint64_t cost_ns, uint64_t elapsed_ns) {
+        return (unsigned) (cost_ns * 100 / elapsed_ns);
 }
 
 static bool exceeds(unsigned share, unsigned limit, unsigned times) {
@@ -66,7 +84,7 @@ static char *describe_price(const Binding *binding, unsigned n) {
 static void judge_each(Manager *m, uint64_t elapsed_ns, unsigned times) {
         for (size_t i = 0; i < m->config->bindings.n; i++) {
                 Binding *binding = m->config->bindings.items[i];
-                unsigned n = share(binding->measurement.cost_ns, cost_of(binding), elapsed_ns);
+                unsigned n = share(cost_since(binding), elapsed_ns);
 
                 if (exceeds(n, binding->cpu_limit, times))
                         manager_give_up(m, binding, describe_price(binding, n));
@@ -87,7 +105,7 @@ static Binding *find_dearest(const Manager *m, uint64_t elapsed_ns, unsigned *re
         *ret_share = 0;
         for (size_t i = 0; i < m->config->bindings.n; i++) {
                 Binding *binding = m->config->bindings.items[i];
-                unsigned n = share(binding->measurement.cost_ns, cost_of(binding), elapsed_ns);
+                unsigned n = share(cost_since(binding), elapsed_ns);
                 bool goes_first = dearest && is_passing(m, binding) && !is_passing(m, dearest);
                 bool goes_later = dearest && !is_passing(m, binding) && is_passing(m, dearest);
 
@@ -104,7 +122,7 @@ static void judge_all(Manager *m, uint64_t elapsed_ns, unsigned times) {
         unsigned limit = m->config->cpu_limit, all, one;
         Binding *dearest;
 
-        all = share(m->guard.cost_ns, backends_get_cost(m->backends), elapsed_ns);
+        all = share(grown(m->guard.cost_ns, backends_get_cost(m->backends)), elapsed_ns);
         while (exceeds(all, limit, times) && (dearest = find_dearest(m, elapsed_ns, &one))) {
                 manager_give_up(
                         m, dearest,
@@ -139,11 +157,8 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata) {
 static int begin(Manager *m) {
         m->guard.began_ns = now_ns();
         m->guard.cost_ns = backends_get_cost(m->backends);
-        for (size_t i = 0; i < m->config->bindings.n; i++) {
-                Binding *binding = m->config->bindings.items[i];
-
-                binding->measurement.cost_ns = cost_of(binding);
-        }
+        for (size_t i = 0; i < m->config->bindings.n; i++)
+                note_cost(m->config->bindings.items[i]);
         return sd_event_add_time_relative(m->event, &m->guard.timer, CLOCK_MONOTONIC, FIRST_USEC,
                                           1000, on_look, m);
 }

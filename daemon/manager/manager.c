@@ -360,6 +360,7 @@ int manager_get_statistics(Manager *m, Binding *binding, Statistics *ret) {
                 if (r < 0)
                         return r;
                 statistics_add(&statistics, &former);
+                statistics.open = statistic_add(statistics.open, former.open);
         }
         *ret = statistics;
         return 0;

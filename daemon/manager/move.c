@@ -36,12 +36,16 @@ static void change_place(Manager *m, Binding *binding, const Place *place, uint6
         manager_flush_binding(m, binding);
         m->move = (Move){};
         manager_complete_bindings(m);
+        /* In two files it was measured only there. */
+        if (binding->measurement.state == BINDING_ACTIVE)
+                manager_set_active(m, binding);
 }
 
 /* Its probes are in the file as it was when they were set: a change since is yet to be found. */
 static void stay_in(Binding *binding, const BindingResolved *before) {
         binding->resolved.device = before->device;
         binding->resolved.inode = before->inode;
+        binding->resolved.mapped = before->mapped;
         binding->resolved.stamp = before->stamp;
 }
 
@@ -103,7 +107,7 @@ static void apply_to_former(Manager *m, Binding *binding) {
         memcpy(former->budget_ns, binding->budget_ns, sizeof(former->budget_ns));
         if (former->measurement.backend->ops->set_budget(
                     former->measurement.backend, former->measurement.index, former->budget_ns) < 0)
-                manager_detach_former(m, binding);
+                manager_drop_former(m, binding);
 }
 
 int manager_apply_budgets(Manager *m, Binding *binding) {
@@ -138,7 +142,7 @@ void manager_on_notice(const BackendNotice *notice, const BackendOps *ops, Bindi
                 (void) log_full_errno(notice->level, 0,
                                       "'%s' is not measured in the old version of %s any more. %s.",
                                       binding->name, binding->resolved.path, notice->text);
-                manager_detach_former(m, binding->latter);
+                manager_drop_former(m, binding->latter);
                 return;
         }
         if (!notice->is_advice) {

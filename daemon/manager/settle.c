@@ -65,12 +65,14 @@ int manager_wait_for_unit(Manager *m, Binding *binding, bool is_resolved) {
 }
 
 void manager_set_active(Manager *m, Binding *binding) {
-        const char *reason = binding->look.remark;
-
-        if (!reason && binding->former)
-                reason = binding->former->measurement.reason;
-        manager_set_state(m, binding, BINDING_ACTIVE, reason);
+        manager_set_state_active(m, binding);
         manager_expect_unit(m, binding);
+}
+
+void manager_drop_former(Manager *m, Binding *binding) {
+        manager_detach_former(m, binding);
+        if (binding->measurement.state == BINDING_ACTIVE)
+                manager_set_active(m, binding);
 }
 
 /* Its unit is the only one who could see its file. */

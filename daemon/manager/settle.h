@@ -32,6 +32,9 @@ int manager_wait_for_unit(Manager *manager, Binding *binding, bool is_resolved);
 /* It has its probes, and its unit runs. */
 void manager_set_active(Manager *manager, Binding *binding);
 
+/* manager_detach_former(), and the state no longer speaks of it. */
+void manager_drop_former(Manager *manager, Binding *binding);
+
 /*
  * Takes its probes away until manager_forgive(). why: a sentence, which is taken over; NULL: there
  * was no memory for it, and nothing changes.

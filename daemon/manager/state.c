@@ -50,3 +50,11 @@ void manager_set_state(Manager *m, Binding *binding, BindingState state, const c
         manager_tell_changed(m, binding);
         manager_notify_status(m);
 }
+
+void manager_set_state_active(Manager *m, Binding *binding) {
+        const char *reason = binding->look.remark ?: binding->look.kept;
+
+        if (!reason && binding->former)
+                reason = binding->former->measurement.reason;
+        manager_set_state(m, binding, BINDING_ACTIVE, reason);
+}

@@ -2,10 +2,14 @@
 
 /* Probes that cost more than CPULimit=, of which the back end says what they cost. */
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "fake-backend.h"
 #include "fixture.h"
+#include "temporary.h"
 #include "test.h"
 #include "tlob-bus.h"
 
@@ -130,6 +134,36 @@ static void test_late(void **state) {
         assert_int_equal(state_of(f, "before"), BINDING_ACTIVE);
 }
 
+/* Of what it has cost in a file that another one takes the place of, while somebody looks. */
+static void test_replaced(void **state) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        Fixture *f = *state;
+        char path[128], command[1024];
+        Temporary tmp;
+
+        temporary_init(&tmp);
+        (void) snprintf(path, sizeof(path), "%s", temporary_path(&tmp, "program"));
+        (void) snprintf(command, sizeof(command), "cp /proc/%i/exe %s", getpid(), path);
+        assert_int_equal(system(command), 0);
+        assert_ok(fixture_call(f, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE, "AddBinding", &error,
+                               NULL, "sa{sv}t", "replaced", 4, "Executable", "s", path, "Function",
+                               "s", "main", "BudgetSec", "s", "5ms", "CPULimit", "s", "50%",
+                               UINT64_C(0)));
+        fake_spend(0, UINT64_C(60000000000));
+        fake_take_cpu(0, 5);
+        fixture_run(f);
+        (void) snprintf(command, sizeof(command), "cp %s %s.new && mv %s.new %s", path, path, path,
+                        path);
+        assert_int_equal(system(command), 0);
+        for (unsigned i = 0; !find(f, "replaced")->former; i++) {
+                assert_true(i < 30);
+                pass(f, 10);
+        }
+        pass(f, 1000);
+        assert_int_equal(state_of(f, "replaced"), BINDING_ACTIVE);
+        temporary_done(&tmp);
+}
+
 /* What was configured stays, though it is dearer. */
 static void test_passing_first(void **state) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
@@ -164,8 +198,9 @@ static void test_bad_limit(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                TEST(test_too_dear), TEST(test_burst),         TEST(test_all_together),
-                TEST(test_late),     TEST(test_passing_first), TEST(test_bad_limit),
+                TEST(test_too_dear),  TEST(test_burst),    TEST(test_all_together),
+                TEST(test_late),      TEST(test_replaced), TEST(test_passing_first),
+                TEST(test_bad_limit),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,9 @@ WAIT=60 check "it is measured" until_true has_windows upgraded.service/request 1
 holds "there is one build yet" "$(tlobctl show -j upgraded.service/request)" '.[0].Builds == []'
 cp /usr/libexec/tlob-tests/server-slow "$programs/new"
 mv "$programs/new" "$programs/server"
-systemctl restart upgraded
+# The old one ends when the service stops.
+systemctl stop upgraded
+systemctl start upgraded
 check "there are two builds" until_true sh -c \
         "tlobctl show -j upgraded.service/request | jq -e '.[0].Builds | length == 2 and .[0][0] != .[1][0]'"
 worse=$(WAIT=120 wait_for_entry '.TLOB_P99_NS != null' -t tlob)

@@ -90,6 +90,24 @@ equal "two versions, a restart: still nothing is missing" "$(binding both.servic
 check "two versions, a restart: the books balance" balanced both.service/a
 systemctl stop both
 
+# What is open in the old version is open.
+cp /usr/libexec/tlob-tests/victim "$programs/open"
+printf '[Service]\nExecStart=%s a( sleep:100000000000 )\n[X-Tlob a]\nFunction=victim_a\nBudgetSec=1min\n' "$programs/open" \
+        >"$etc/open.service"
+systemctl daemon-reload
+until_true binding_has open.service/a State waiting
+systemctl start open
+is_open() {
+        [ "$(counter open.service/a open)" = 1 ]
+}
+check "an open window: there is one" until_true is_open
+replace open
+check "an open window: its program is replaced" until_true says open.service/a "both are measured"
+check "an open window: it is still there" is_open
+check "an open window: the books balance" balanced open.service/a
+systemctl stop open
+rm "$etc/open.service"
+
 # Whatever happens beside it, the version that a service runs is measured.
 printf '[Service]\nExecStart=%s repeat:100000 ( a( ) sleep:5000000 )\n[X-Tlob a]\nFunction=victim_a\nBudgetSec=1s\n' \
         "$programs/old" >"$etc/old.service"
@@ -130,6 +148,19 @@ windows=$(($(binding old.service/a Windows) - windows))
 check "and back: it is measured once" [ "$windows" -lt $((($(date +%s%N) - begin) * 6 / 25000000)) ]
 check "and back: the books balance" balanced old.service/a
 check "a service that runs" old_starts
+ln "$programs/old" "$programs/old.first"
+replace old
+goes_on "replaced once more"
+rm "$programs/old"
+pause 1.5
+written=$(journalctl --boot -q -u tlobd | grep -c "the new one was written to\|measures nothing for a moment")
+mv "$programs/old.first" "$programs/old"
+goes_on "back after a while"
+check "back after a while: nothing is to be said" until_true binding_has old.service/a StateReason ""
+equal "back after a while: nobody has written to it" \
+        "$(journalctl --boot -q -u tlobd | grep -c "the new one was written to\|measures nothing for a moment")" "$written"
+check "back after a while: the books balance" balanced old.service/a
+check "a service that runs" old_starts
 mv "$programs/old" "$programs/old.bak"
 cp /usr/libexec/tlob-tests/victim "$programs/old"
 goes_on "renamed away"
@@ -155,6 +186,17 @@ goes_on "replaced by something that is none"
 replace old
 check "and then by something better: both are measured" until_true sh -c \
         'tlobctl show -j old.service/a | grep -q "both are measured"'
+said=$(journalctl --boot -q -u tlobd | grep -c "the new version cannot be: ")
+echo 'no program' >"$programs/old.new"
+mv "$programs/old.new" "$programs/old"
+check "replaced by something that is none, once more: it is told of" until_true says old.service/a "the new version cannot be: "
+for i in 1 2 3 4 5 6 7 8; do
+        pause 0.5
+        says old.service/a "the new version cannot be: " || break
+done
+equal "replaced by something that is none, once more: that stays so" "$i" 8
+equal "replaced by something that is none, once more: it is logged once" \
+        "$(journalctl --boot -q -u tlobd | grep -c "the new version cannot be: ")" $((said + 1))
 systemctl stop old
 
 # The very file is mounted for the service, so that no path of it tells what it runs.
