@@ -88,6 +88,15 @@ int system_call_find(const char *name, uint32_t *ret_number, char **ret_why) {
         return 0;
 }
 
+int system_call_find_number(const char *name, uint32_t *ret_number) {
+        int number = seccomp_syscall_resolve_name_arch(SCMP_ARCH_NATIVE, name);
+
+        if (number < 0)
+                return -ENOENT;
+        *ret_number = (uint32_t) number;
+        return 0;
+}
+
 char *system_call_get_name(uint32_t number) {
         return number < NUMBERS_MAX
                        ? seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, (int) number)

@@ -19,6 +19,9 @@ const char *system_call_of_place(const char *place);
  */
 int system_call_find(const char *name, uint32_t *ret_number, char **ret_why);
 
+/* As above of any call, also of those that cannot be measured. -ENOENT: libseccomp knows none. */
+int system_call_find_number(const char *name, uint32_t *ret_number);
+
 /* The name of the call of that number, the caller's; NULL: there is none, or no memory. */
 char *system_call_get_name(uint32_t number);
 

@@ -18,6 +18,7 @@
 
 #include "base/near-name.h"
 #include "base/sentence.h"
+#include "base/system-call.h"
 
 #define TRACEFS "/sys/kernel/tracing"
 
@@ -210,10 +211,86 @@ static int read_id(const EventName *event, uint32_t *ret) {
         return fscanf(f, "%" SCNu32, ret) == 1 ? 0 : -EIO;
 }
 
+/* Some events are named as functions of the kernel are, and not as the calls that lead there. */
+static const char *name_of_call(const char *event) {
+        static const struct {
+                const char *event;
+                const char *call;
+        } others[] = {
+                { "newfstat", "fstat" }, { "newlstat", "lstat" },      { "newstat", "stat" },
+                { "newuname", "uname" }, { "sendfile64", "sendfile" }, { "umount", "umount2" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(others); i++)
+                if (streq(others[i].event, event))
+                        return others[i].call;
+        return event;
+}
+
+static bool is_of_call(const EventName *event, TraceEventKind *ret_kind, const char **ret_call) {
+        static const struct {
+                const char *prefix;
+                TraceEventKind kind;
+        } kinds[] = {
+                { "sys_enter_", TRACE_EVENT_CALL_BEGIN },
+                { "sys_exit_", TRACE_EVENT_CALL_END },
+        };
+
+        if (!streq(event->group, "syscalls"))
+                return false;
+        for (size_t i = 0; i < ELEMENTSOF(kinds); i++) {
+                size_t n = strlen(kinds[i].prefix);
+
+                if (strncmp(event->name, kinds[i].prefix, n) != 0)
+                        continue;
+                *ret_kind = kinds[i].kind;
+                *ret_call = name_of_call(event->name + n);
+                return true;
+        }
+        return false;
+}
+
+static bool never_ends(const char *call) {
+        return streq(call, "exit") || streq(call, "exit_group") || streq(call, "rt_sigreturn");
+}
+
+/* Who sees all system calls tells them by their numbers, which no event has. */
+static int find_call(const char *call, TraceEvent *found, char **ret_why) {
+        if (found->kind == TRACE_EVENT_CALL_END && never_ends(call))
+                return sentence_error(-EOPNOTSUPP, ret_why,
+                                      "is never hit: who makes that call does not come back to "
+                                      "where it was made");
+        if (system_call_find_number(call, &found->id) >= 0)
+                return 0;
+        return sentence_error(-EOPNOTSUPP, ret_why,
+                              "is of a system call that is newer than the libseccomp that tlobd "
+                              "has here, or that only programs of another architecture make");
+}
+
+static int find_kind(const EventName *event, TraceEventKind *ret_kind, char **ret_why) {
+        int r, in_program;
+
+        *ret_kind = TRACE_EVENT_TRACEPOINT;
+        r = is_probe(event);
+        if (r <= 0)
+                return r;
+        in_program = is_in_program(event);
+        if (in_program < 0)
+                return in_program;
+        if (!in_program)
+                return sentence_error(-EOPNOTSUPP, ret_why,
+                                      "is a probe in the kernel, and there it may be hit by "
+                                      "tlobd's own BPF programs too: only probes in programs can "
+                                      "be measured between");
+        *ret_kind = TRACE_EVENT_PROBE;
+        return 0;
+}
+
 int trace_event_find(const char *event, TraceEvent *ret, char **ret_why) {
-        int r, probe = 0, in_program = 0;
         TraceEvent found = {};
+        const char *call;
         EventName name;
+        int r;
 
         r = check(event, &name, ret_why);
         if (r < 0)
@@ -222,17 +299,10 @@ int trace_event_find(const char *event, TraceEvent *ret, char **ret_why) {
         if (r == -ENOENT && access(TRACEFS "/events", F_OK) == 0)
                 return complain_unknown(&name, ret_why);
         if (r >= 0)
-                r = probe = is_probe(&name);
-        if (r > 0)
-                r = in_program = is_in_program(&name);
+                r = is_of_call(&name, &found.kind, &call) ? find_call(call, &found, ret_why)
+                                                          : find_kind(&name, &found.kind, ret_why);
         if (r < 0)
-                return complain_unreadable(r, ret_why);
-        if (probe && !in_program)
-                return sentence_error(-EOPNOTSUPP, ret_why,
-                                      "is a probe in the kernel, and there it may be hit by "
-                                      "tlobd's own BPF programs too: only probes in programs can "
-                                      "be measured between");
-        found.is_probe = in_program;
+                return r == -EOPNOTSUPP ? r : complain_unreadable(r, ret_why);
         *ret = found;
         return 0;
 }

@@ -23,10 +23,22 @@ const char *trace_event_of_place(const char *place);
  */
 int trace_event_check(const char *event, char **ret_why);
 
+typedef enum TraceEventKind {
+        TRACE_EVENT_NONE,
+        TRACE_EVENT_TRACEPOINT,
+        TRACE_EVENT_PROBE, /* in a program */
+        TRACE_EVENT_CALL_BEGIN,
+        TRACE_EVENT_CALL_END,
+} TraceEventKind;
+
 typedef struct TraceEvent {
-        uint32_t id;   /* by which this kernel knows it; another one after a reboot */
-        bool is_probe; /* in a program */
+        TraceEventKind kind;
+        uint32_t id; /* by which this kernel knows it, until a reboot; or the number of the call */
 } TraceEvent;
+
+static inline bool trace_event_is_of_call(TraceEventKind kind) {
+        return kind == TRACE_EVENT_CALL_BEGIN || kind == TRACE_EVENT_CALL_END;
+}
 
 /*
  * As above, and -ENOENT: this kernel has none of that name; or another negative errno, if that

@@ -164,6 +164,19 @@ bool binding_has_events(const Binding *binding) {
         return is_event(binding->start) || is_event(binding->stop);
 }
 
+bool binding_has_probe_events(const Binding *binding) {
+        const BindingSites *sites = &binding->resolved.sites;
+
+        return sites->start_event == TRACE_EVENT_PROBE || sites->stop_event == TRACE_EVENT_PROBE;
+}
+
+bool binding_has_call_events(const Binding *binding) {
+        const BindingSites *sites = &binding->resolved.sites;
+
+        return trace_event_is_of_call(sites->start_event) ||
+               trace_event_is_of_call(sites->stop_event);
+}
+
 static bool has_call(const Binding *binding) {
         return binding->start && system_call_of_place(binding->start);
 }

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/histogram.h"
+#include "base/trace-event.h"
 #include "base/words.h"
 #include "binding/file.h"
 #include "binding/rate-limit.h"
@@ -80,14 +81,14 @@ typedef struct BindingView {
 
 /*
  * Where its probes go in its file. Without one, the offset of the start is the number of a call, or
- * both are those of events.
+ * both are those of events (TraceEvent.id).
  */
 typedef struct BindingSites {
         ElfSite start;
         ElfSite stop; /* TLOB_STOP_PLACE */
         enum tlob_stop how;
-        bool are_events;
-        bool has_probe_events; /* one of these is a probe in a program */
+        TraceEventKind start_event; /* TRACE_EVENT_NONE: neither is one */
+        TraceEventKind stop_event;
         /*
          * The start is the entry of a function, and the stop lies in that function or is its
          * return: a window lasts no longer than its frame.
@@ -140,8 +141,8 @@ typedef struct BindingLook {
         uint64_t cgroup_id;
         OldProgram old; /* that one of them runs, while its file is asked for; see file/files.h */
         char *remark;   /* why it sees nothing though it is active; NULL: nothing is wrong */
-        bool was_remarked; /* it has been logged */
         char *kept;     /* why it goes on in a file that is not at its path; NULL: it does not */
+        bool was_remarked; /* it has been logged */
 } BindingLook;
 
 /* Who runs the code of a file: processes that have mapped it. */
@@ -288,6 +289,12 @@ bool binding_has_file(const Binding *binding);
 
 /* Are its start and its stop events of the kernel? */
 bool binding_has_events(const Binding *binding);
+
+/* Of one that is resolved: is its start or its stop a probe in a program? */
+bool binding_has_probe_events(const Binding *binding);
+
+/* The same: is it where the kernel begins or ends a system call? */
+bool binding_has_call_events(const Binding *binding);
 
 /* Is its start or its stop a USDT probe? */
 bool binding_has_usdt(const Binding *binding);

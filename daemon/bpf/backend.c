@@ -82,7 +82,8 @@ static Entry make_entry(const BpfBackend *b, const Entry *place, const Binding *
         Entry entry = {
                 .stop = binding->resolved.sites.how,
                 .has_frame = binding->resolved.sites.has_frame,
-                .is_event = binding->resolved.sites.are_events,
+                .is_event = binding_has_events(binding),
+                .has_call_events = binding_has_call_events(binding),
                 .user = { .binding = (uint32_t) (place - b->entries), .unit = TLOB_UNIT_NONE },
         };
 

@@ -35,6 +35,7 @@ typedef struct Entry {
         bool by_process;       /* see SiteKey */
         bool in_program;       /* its file is no library */
         bool is_event;         /* it is between events of the kernel */
+        bool has_call_events;  /* one of which a system call is */
         SiteReach reach;       /* of the start, when it was retired */
         bool retired;          /* removed, and its last reports not dispatched yet */
         bool inherited;        /* of the daemon before this one; without sites of its own */

@@ -95,11 +95,13 @@ static uint64_t time_call(void) {
         return shortest;
 }
 
-static void set_price(const Calls *calls, uint64_t without_ns) {
+/* What it costs more since that was measured, in a role in which no call was. */
+static void add_price(const Calls *calls, enum tlob_call_role role, uint64_t without_ns) {
         struct tlob_bpf__bss *bss = calls->programs->bpf->bss;
         uint64_t with_ns = time_call();
 
-        bss->call_price_ns = with_ns > without_ns ? with_ns - without_ns : 0;
+        bss->call_price_ns += with_ns > without_ns ? with_ns - without_ns : 0;
+        bss->call_price_roles |= 1U << role;
         bss->calls_pace_ns = hits_get_pace(bss->call_price_ns);
 }
 
@@ -113,17 +115,11 @@ static uint64_t count_hits(const Calls *calls) {
 static int attach_pair(Calls *calls) {
         const struct tlob_bpf *bpf = calls->programs->bpf;
         DeadlineMode mode = calls->programs->mode;
-        uint64_t without_ns = 0;
         int r;
 
-        if (!calls->programs->has_calls)
-                return -EOPNOTSUPP;
         r = await_pair(calls);
         if (r < 0)
                 return r;
-        /* With the pair of a predecessor there, it is known from that one. */
-        if (bpf->bss->call_price_ns == 0)
-                without_ns = time_call();
         r = link_begin(calls, variant_call_end(bpf, mode), &calls->end);
         if (r >= 0)
                 r = link_begin(calls, variant_call(bpf, mode), &calls->begin);
@@ -133,42 +129,78 @@ static int attach_pair(Calls *calls) {
         }
         calls->n_hits_before = count_hits(calls);
         __atomic_store_n(&bpf->bss->calls_acting, bpf->rodata->hooks_number, __ATOMIC_RELEASE);
-        if (without_ns > 0)
-                set_price(calls, without_ns);
         return 0;
 }
 
-static struct tlob_call *call_at(const Calls *calls, uint64_t number) {
-        return &calls->programs->bpf->bss->calls[number];
+static struct tlob_call *calls_in(const Calls *calls, enum tlob_call_role role) {
+        return calls->programs->bpf->bss->calls[role];
 }
 
 static void set_cookie(uint64_t *cookie, uint64_t to) {
         __atomic_store_n(cookie, to, __ATOMIC_RELEASE);
 }
 
-int calls_attach(Calls *calls, uint64_t number, uint64_t cookie) {
-        struct tlob_call *call;
-        int r;
+static bool any_is_in(const Calls *calls, enum tlob_call_role role) {
+        const struct tlob_call *all = calls_in(calls, role);
 
-        if (number >= TLOB_CALLS_MAX)
-                return -EOPNOTSUPP;
-        call = call_at(calls, number);
-        if (calls->n > 0 && call->cookie == cookie)
-                return 0;
-        if (calls->n == 0) {
-                r = attach_pair(calls);
-                if (r < 0)
-                        return r;
-        }
+        for (size_t i = 0; i < TLOB_CALLS_MAX; i++)
+                if (all[i].cookie || all[i].cookie_before)
+                        return true;
+        return false;
+}
+
+static void note_roles(const Calls *calls) {
+        uint32_t roles = 0;
+
+        for (enum tlob_call_role role = 0; role < TLOB_CALL_ROLES; role++)
+                roles |= (uint32_t) any_is_in(calls, role) << role;
+        __atomic_store_n(&calls->programs->bpf->bss->calls_roles, roles, __ATOMIC_RELEASE);
+}
+
+static int publish(Calls *calls, enum tlob_call_role role, uint64_t number, uint64_t cookie) {
+        int r = calls->n == 0 ? attach_pair(calls) : 0;
+
+        if (r < 0)
+                return r;
         calls->n++;
-        set_cookie((uint64_t *) &call->cookie, cookie);
+        set_cookie((uint64_t *) &calls_in(calls, role)[number].cookie, cookie);
+        note_roles(calls);
         return 0;
 }
 
-void calls_detach(Calls *calls, uint64_t number) {
-        if (number >= TLOB_CALLS_MAX || !call_at(calls, number)->cookie)
+int calls_attach(Calls *calls, enum tlob_call_role role, uint64_t number, uint64_t cookie) {
+        uint64_t without_ns = 0;
+        bool is_priced;
+        int r;
+
+        if (number >= TLOB_CALLS_MAX || !calls->programs->has_calls)
+                return -EOPNOTSUPP;
+        if (calls->n > 0 && calls_in(calls, role)[number].cookie == cookie)
+                return 0;
+        /* Perhaps by a predecessor, whose pair is there now. */
+        is_priced = calls->programs->bpf->bss->call_price_roles & 1U << role;
+        if (!is_priced) {
+                r = await_pair(calls);
+                if (r < 0)
+                        return r;
+                without_ns = time_call();
+        }
+        r = publish(calls, role, number, cookie);
+        if (r >= 0 && !is_priced)
+                add_price(calls, role, without_ns);
+        return r;
+}
+
+void calls_detach(Calls *calls, enum tlob_call_role role, uint64_t number) {
+        struct tlob_call *call;
+
+        if (number >= TLOB_CALLS_MAX)
                 return;
-        set_cookie((uint64_t *) &call_at(calls, number)->cookie, 0);
+        call = &calls_in(calls, role)[number];
+        if (!call->cookie)
+                return;
+        set_cookie((uint64_t *) &call->cookie, 0);
+        note_roles(calls);
         if (--calls->n == 0)
                 detach_pair(calls);
 }
@@ -179,18 +211,27 @@ uint64_t calls_get_cost(const Calls *calls) {
                             : 0;
 }
 
-void calls_inherit(Calls *calls, bool was_complete) {
-        for (uint64_t i = 0; calls->programs && i < TLOB_CALLS_MAX; i++) {
-                struct tlob_call *call = call_at(calls, i);
+static void inherit_in(const Calls *calls, enum tlob_call_role role, bool was_complete) {
+        struct tlob_call *all = calls_in(calls, role);
 
+        for (size_t i = 0; i < TLOB_CALLS_MAX; i++) {
                 /* Both are the same for a moment, and tell once then. */
-                if (was_complete || !call->cookie_before)
-                        set_cookie((uint64_t *) &call->cookie_before, call->cookie);
-                set_cookie((uint64_t *) &call->cookie, 0);
+                if (was_complete || !all[i].cookie_before)
+                        set_cookie((uint64_t *) &all[i].cookie_before, all[i].cookie);
+                set_cookie((uint64_t *) &all[i].cookie, 0);
         }
 }
 
+void calls_inherit(Calls *calls, bool was_complete) {
+        for (enum tlob_call_role role = 0; calls->programs && role < TLOB_CALL_ROLES; role++)
+                inherit_in(calls, role, was_complete);
+}
+
 void calls_drop_inherited(Calls *calls) {
-        for (uint64_t i = 0; calls->programs && i < TLOB_CALLS_MAX; i++)
-                set_cookie((uint64_t *) &call_at(calls, i)->cookie_before, 0);
+        if (!calls->programs)
+                return;
+        for (enum tlob_call_role role = 0; role < TLOB_CALL_ROLES; role++)
+                for (size_t i = 0; i < TLOB_CALLS_MAX; i++)
+                        set_cookie((uint64_t *) &calls_in(calls, role)[i].cookie_before, 0);
+        note_roles(calls);
 }

@@ -11,8 +11,8 @@
 #include "bpf/programs.h"
 
 /*
- * System calls that are measured, and the pair of programs that tells of them: attached with the
- * first such call, and gone with the last.
+ * System calls that are measured, or between which is, and the pair of programs that tells of them:
+ * attached with the first such call, and gone with the last.
  */
 
 struct bpf_link;
@@ -26,7 +26,7 @@ typedef struct Calls {
         const BpfPrograms *programs; /* NULL: not set up, and nothing is to be done */
         Pins *pins;                  /* NULL: there are none */
         size_t n_cpus;
-        unsigned n;             /* calls that have a site of ours */
+        unsigned n;             /* sites of ours */
         uint64_t n_hits_before; /* when the pair of ours came */
         Detacher *leaving;      /* takes pairs of ours out of the kernel; NULL: there was none */
         CallLink begin;
@@ -38,13 +38,13 @@ void calls_init(Calls *calls, const BpfPrograms *programs, Pins *pins, size_t n_
 void calls_done(Calls *calls);
 
 /*
- * From now on the call of that number tells of the site with that cookie; again: changes nothing.
- * Returns 0 or a negative errno: -EOPNOTSUPP if this kernel cannot do it.
+ * From now on the call of that number tells of the site with that cookie, in that role; again:
+ * changes nothing. Returns 0 or a negative errno: -EOPNOTSUPP if this kernel cannot do it.
  */
-int calls_attach(Calls *calls, uint64_t number, uint64_t cookie);
+int calls_attach(Calls *calls, enum tlob_call_role role, uint64_t number, uint64_t cookie);
 
 /* Undoes it, if it was done. */
-void calls_detach(Calls *calls, uint64_t number);
+void calls_detach(Calls *calls, enum tlob_call_role role, uint64_t number);
 
 /*
  * What the pair has cost all calls of the machine, besides what is done for those that are

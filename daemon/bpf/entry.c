@@ -30,18 +30,40 @@ static void begin_reach(BpfBackend *b, Entry *entry) {
         process_reader_request_round(&b->processes);
 }
 
-/*
- * A call is told without a trap, at a price of its own (calls.c): what remains is the work of a
- * window, at both ends a quarter of what a hit is taken for (price.c). An event of the kernel has
- * no price of its own, and takes as much again at each end.
- */
-static uint64_t price_without_trap(const BpfBackend *b) {
-        return b->price.hit.ns[PROBE_EMULATED] / 2;
+static SiteKind kind_of(const Entry *entry, TraceEventKind event) {
+        switch (event) {
+        case TRACE_EVENT_NONE:
+                return entry->stop == TLOB_STOP_CALL ? SITE_CALL : SITE_FILE;
+        case TRACE_EVENT_CALL_BEGIN:
+                return SITE_CALL_BEGIN;
+        case TRACE_EVENT_CALL_END:
+                return SITE_CALL_END;
+        default:
+                return SITE_EVENT;
+        }
 }
 
-/* What the instruction under one that is a probe is, is not known. */
-static uint64_t price_of_event(const BpfBackend *b, const BindingSites *sites) {
-        return sites->has_probe_events ? b->price.hit.ns[PROBE_STEPPED] : price_without_trap(b);
+/*
+ * A call is told without a trap, at a price of its own (calls.c): what remains is the work of a
+ * window, at both ends a quarter of what a hit is taken for (price.c). Another event of the kernel
+ * has no price of its own, and takes as much again at each end; what the instruction under one that
+ * is a probe is, is not known.
+ */
+static uint64_t price_of(const BpfBackend *b, SiteKind kind, TraceEventKind event,
+                         ProbeKind probe) {
+        uint64_t quarter = b->price.hit.ns[PROBE_EMULATED] / 4;
+
+        switch (kind) {
+        case SITE_CALL:
+                return 2 * quarter;
+        case SITE_CALL_BEGIN:
+        case SITE_CALL_END:
+                return quarter;
+        case SITE_EVENT:
+                return event == TRACE_EVENT_PROBE ? b->price.hit.ns[PROBE_STEPPED] : 2 * quarter;
+        default:
+                return b->price.hit.ns[probe];
+        }
 }
 
 typedef struct SiteKeys {
@@ -87,16 +109,15 @@ static int make_keys(const BpfBackend *b, const Entry *entry, const Binding *bin
                 .start.by_process = entry->by_process,
                 .start.dev = resolved->device,
                 .start.inode = resolved->inode,
-                .start.is_call = entry->stop == TLOB_STOP_CALL,
-                .start.is_event = entry->is_event,
+                .start.kind = kind_of(entry, resolved->sites.start_event),
         };
         keys->stop = keys->start;
+        keys->stop.kind = kind_of(entry, resolved->sites.stop_event);
         keys->stop.is_return = entry->stop == TLOB_STOP_RETURN_PROBE;
         keys->start.price_ns =
-                keys->start.is_call ? price_without_trap(b) : b->price.hit.ns[resolved->start_kind];
-        keys->stop.price_ns = b->price.hit.ns[resolved->stop_kind];
-        if (entry->is_event)
-                keys->start.price_ns = keys->stop.price_ns = price_of_event(b, &resolved->sites);
+                price_of(b, keys->start.kind, resolved->sites.start_event, resolved->start_kind);
+        keys->stop.price_ns =
+                price_of(b, keys->stop.kind, resolved->sites.stop_event, resolved->stop_kind);
 
         r = key_take_site(&keys->start, &resolved->sites.start, &keys->places[0]);
         if (r < 0)

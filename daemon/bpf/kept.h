@@ -27,9 +27,12 @@ typedef struct KeptPlaces {
         uint64_t inode;
         uint64_t size; /* with mtime_ns: the file as it was then */
         uint64_t mtime_ns;
-        uint64_t start; /* offset */
-        uint64_t stops; /* hash over offsets */
-        uint32_t stop;  /* enum tlob_stop */
+        uint64_t start;      /* offset */
+        uint64_t stops;      /* hash over offsets */
+        uint8_t stop;        /* enum tlob_stop */
+        uint8_t start_event; /* TraceEventKind */
+        uint8_t stop_event;
+        uint8_t unused;
         uint32_t has_frame;
 } KeptPlaces;
 

@@ -153,9 +153,19 @@ struct tlob_hits {
         __u64 looked_ns; /* when a program did last */
 };
 
+/* What begins or ends with a system call. */
+enum tlob_call_role {
+        TLOB_CALL_WINDOW, /* a window, and with it */
+        TLOB_CALL_BEGIN_STARTS,
+        TLOB_CALL_BEGIN_STOPS,
+        TLOB_CALL_END_STARTS,
+        TLOB_CALL_END_STOPS,
+        TLOB_CALL_ROLES,
+};
+
 /*
- * A system call: the cookie of the site where its bindings are. What a probe is elsewhere is a
- * place in an array of these here, by the number of the call.
+ * A system call in one of these: the cookie of the site where its bindings are. What a probe is
+ * elsewhere is a place in an array of these here, by the number of the call.
  */
 #define TLOB_CALLS_MAX 512 /* a power of two; those of x32 are above, and are not measured */
 

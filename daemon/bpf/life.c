@@ -164,7 +164,6 @@ static int init_sites(BpfBackend *b, size_t n) {
         probes.event_probe_fd = events.probe_stop;
         probes.hits_fd = bpf_map__fd(bpf->maps.stop_hits);
         probes.side = 1;
-        probes.calls = NULL; /* their ends need no site */
         return site_table_init(&b->stop_sites, n, &probes, bpf_map__fd(bpf->maps.stop_sites),
                                bpf_map__fd(bpf->maps.stop_scopes), &generation[1]);
 }

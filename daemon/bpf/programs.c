@@ -113,19 +113,22 @@ static int pin_maps(const struct tlob_bpf *bpf, const Pins *pins, bool inherits)
         return 0;
 }
 
-/*
- * What the types of this kernel tell: whether it tells of system calls (CONFIG_FTRACE_SYSCALLS; and
- * calls of 32-bit programs are only told apart on x86), and of interrupts.
- */
+/* CONFIG_FTRACE_SYSCALLS; and calls of 32-bit programs are only told apart on x86. */
+bool bpf_programs_find_calls(const struct btf *btf) {
+#if defined(__x86_64__)
+        return btf__find_by_name_kind(btf, "btf_trace_sys_enter", BTF_KIND_TYPEDEF) > 0;
+#else
+        return false;
+#endif
+}
+
+/* What the types of this kernel tell. */
 static void find_abilities(BpfPrograms *programs) {
         struct btf *btf = btf__load_vmlinux_btf();
 
         if (!btf)
                 return;
-#if defined(__x86_64__)
-        programs->has_calls =
-                btf__find_by_name_kind(btf, "btf_trace_sys_enter", BTF_KIND_TYPEDEF) > 0;
-#endif
+        programs->has_calls = bpf_programs_find_calls(btf);
         programs->preempt_count = preempt_count_find(btf);
         btf__free(btf);
 }

@@ -65,6 +65,10 @@ int bpf_programs_start_fd(const BpfPrograms *programs);
 int bpf_programs_stop_fd(const BpfPrograms *programs);
 int bpf_programs_unwind_fd(const BpfPrograms *programs);
 
+/* Do the types of a kernel say that it tells of system calls in a way that can be used here? */
+struct btf;
+bool bpf_programs_find_calls(const struct btf *btf);
+
 /* Those on events of the kernel, and on those that are probes; -EBADF: there are none. */
 typedef struct EventProgramFds {
         int start;

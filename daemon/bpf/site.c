@@ -46,6 +46,26 @@ static int attach_event(const SiteTable *table, UprobeSpec spec, Uprobe **ret) {
         return attach_when_free(&spec, ret);
 }
 
+/* The end of a window that is a call needs no site, and has no role. */
+static bool role_of(const SiteTable *table, const SiteKey *key, enum tlob_call_role *ret) {
+        static const enum tlob_call_role roles[][2] = {
+                [SITE_CALL] = { TLOB_CALL_WINDOW, TLOB_CALL_ROLES },
+                [SITE_CALL_BEGIN] = { TLOB_CALL_BEGIN_STARTS, TLOB_CALL_BEGIN_STOPS },
+                [SITE_CALL_END] = { TLOB_CALL_END_STARTS, TLOB_CALL_END_STOPS },
+        };
+
+        *ret = roles[key->kind][table->probes.side];
+        return *ret != TLOB_CALL_ROLES;
+}
+
+static int attach_call(const SiteTable *table, const SiteKey *key, uint64_t cookie) {
+        enum tlob_call_role role;
+
+        return role_of(table, key, &role)
+                       ? calls_attach(table->probes.calls, role, key->offsets[0], cookie)
+                       : 0;
+}
+
 int site_attach(SiteTable *table, Site *site, int file_fd, uint64_t cookie, uint32_t pid,
                 Uprobe **ret) {
         UprobeSpec spec = {
@@ -62,10 +82,15 @@ int site_attach(SiteTable *table, Site *site, int file_fd, uint64_t cookie, uint
                 .file = uprobe_file_group(site->key.dev, site->key.inode),
         };
 
-        if (site->key.is_event)
+        if (site->key.kind == SITE_EVENT)
                 return attach_event(table, spec, ret);
-        if (!site->key.is_call)
-                return uprobe_attach(&spec, ret);
-        return table->probes.calls ? calls_attach(table->probes.calls, site->key.offsets[0], cookie)
-                                   : 0;
+        return site_is_of_call(&site->key) ? attach_call(table, &site->key, cookie)
+                                           : uprobe_attach(&spec, ret);
+}
+
+void site_detach_call(const SiteTable *table, const SiteKey *key) {
+        enum tlob_call_role role;
+
+        if (site_is_of_call(key) && role_of(table, key, &role))
+                calls_detach(table->probes.calls, role, key->offsets[0]);
 }

@@ -21,18 +21,30 @@
  * too, without file and probes, and so is an event of the kernel, whose probe is a perf event.
  */
 
+typedef enum SiteKind {
+        SITE_FILE,
+        SITE_CALL,       /* a window is a system call: at its start */
+        SITE_CALL_BEGIN, /* an event of the kernel: it begins a system call */
+        SITE_CALL_END,   /* the same: it ends one */
+        SITE_EVENT,      /* another one */
+} SiteKind;
+
 typedef struct SiteKey {
+        SiteKind kind;
         dev_t dev;
         ino_t inode;
         const uint64_t *offsets; /* not owned; ascending; or the number of the call or event */
         size_t n_offsets;
         const uint64_t *semaphores; /* of each, as in ElfPlace; NULL: there are none; not owned */
         bool is_return;
-        bool is_call;      /* a system call, of no file */
-        bool is_event;     /* an event of the kernel, the same */
         bool by_process;   /* only in the processes of the units that its bindings are for */
         uint64_t price_ns; /* of a hit there; follows from the place */
 } SiteKey;
+
+/* Is it a system call or at its ends, of which the pair of programs on all calls tells? */
+static inline bool site_is_of_call(const SiteKey *key) {
+        return key->kind == SITE_CALL || key->kind == SITE_CALL_BEGIN || key->kind == SITE_CALL_END;
+}
 
 /* How far a site reaches. */
 typedef struct SiteReach {
@@ -82,7 +94,7 @@ typedef struct SiteProbes {
         int process_sites_fd; /* the map */
         int hits_fd;          /* the same, of this side */
         size_t n_cpus;        /* that it has values for */
-        Calls *calls;         /* not owned; NULL: calls need nothing on this side */
+        Calls *calls;         /* not owned */
 } SiteProbes;
 
 typedef struct SiteTable {
@@ -101,6 +113,9 @@ typedef struct SiteTable {
  */
 int site_attach(SiteTable *table, Site *site, int file_fd, uint64_t cookie, uint32_t pid,
                 Uprobe **ret);
+
+/* Of a site that is of a call: nothing tells of it any more. Of others it does nothing. */
+void site_detach_call(const SiteTable *table, const SiteKey *key);
 
 uint32_t site_index(const SiteTable *table, const Site *site);
 

@@ -152,10 +152,10 @@ void site_table_done(SiteTable *table) {
 static bool site_key_equal(const SiteKey *a, const SiteKey *b) {
         size_t size = a->n_offsets * sizeof(*a->offsets);
 
-        return a->dev == b->dev && a->inode == b->inode && a->is_return == b->is_return &&
-               a->is_call == b->is_call && a->is_event == b->is_event &&
-               a->by_process == b->by_process && a->n_offsets == b->n_offsets &&
-               memcmp(a->offsets, b->offsets, size) == 0 && !a->semaphores == !b->semaphores &&
+        return a->kind == b->kind && a->dev == b->dev && a->inode == b->inode &&
+               a->is_return == b->is_return && a->by_process == b->by_process &&
+               a->n_offsets == b->n_offsets && memcmp(a->offsets, b->offsets, size) == 0 &&
+               !a->semaphores == !b->semaphores &&
                (!a->semaphores || memcmp(a->semaphores, b->semaphores, size) == 0);
 }
 
@@ -284,7 +284,7 @@ static int join_error(int r, const Site *site, const SiteKey *key, const SiteUse
                                       "All places for probes are in use; raise BindingsMax= in "
                                       "tlobd.conf");
         case -EINVAL:
-                if (key->is_event)
+                if (key->kind == SITE_EVENT)
                         return event_error(r, ret_reason);
                 return sentence_error(r, ret_reason,
                                       "The kernel refused a probe at offset 0x%" PRIx64
@@ -292,9 +292,9 @@ static int join_error(int r, const Site *site, const SiteKey *key, const SiteUse
                                       "another tracer, with another semaphore (USDT) or none",
                                       key->offsets[0]);
         default:
-                if (key->is_call)
+                if (site_is_of_call(key))
                         return call_error(r, ret_reason);
-                if (key->is_event)
+                if (key->kind == SITE_EVENT)
                         return event_error(r, ret_reason);
                 return sentence_error(r, ret_reason,
                                       "The kernel refused a probe at offset 0x%" PRIx64 ": %s",
@@ -345,8 +345,7 @@ static int site_begin(SiteTable *table, Site *site, const SiteKey *key, int file
 }
 
 static void site_end(SiteTable *table, Site *site) {
-        if (site->key.is_call && table->probes.calls)
-                calls_detach(table->probes.calls, site->key.offsets[0]);
+        site_detach_call(table, &site->key);
         free(site->users);
         site->users = NULL;
         site_forget_processes(table, site);

@@ -51,7 +51,9 @@ uint64_t bpf_entry_get_cost(const BpfBackend *b, const Entry *entry) {
                         site_table_get_cost(&b->stop_sites, entry->stop_site) +
                         timers_get_cost(b, entry);
 
-        return entry->stop == TLOB_STOP_CALL ? cost + calls_get_cost(&b->calls) : cost;
+        return entry->stop == TLOB_STOP_CALL || entry->has_call_events
+                       ? cost + calls_get_cost(&b->calls)
+                       : cost;
 }
 
 uint64_t bpf_backend_get_cost(const BpfBackend *b) {

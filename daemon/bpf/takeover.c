@@ -24,7 +24,9 @@ static KeptPlaces places_of(const Binding *binding) {
                 .size = binding->resolved.stamp.size,
                 .mtime_ns = binding->resolved.stamp.mtime_ns,
                 .start = sites->start.offset,
-                .stop = sites->how,
+                .stop = (uint8_t) sites->how,
+                .start_event = (uint8_t) sites->start_event,
+                .stop_event = (uint8_t) sites->stop_event,
                 .has_frame = sites->has_frame,
         };
 
@@ -216,9 +218,15 @@ static int inherit_lengths(BpfBackend *b) {
         return r;
 }
 
+static bool is_of_calls(const KeptPlaces *places) {
+        return places->stop == TLOB_STOP_CALL || trace_event_is_of_call(places->start_event) ||
+               trace_event_is_of_call(places->stop_event);
+}
+
 /* As soon as there is a pair of ours on system calls, for a moment both pairs tell of a call. */
-static void expect_both_pairs(const BpfBackend *b, struct tlob_binding *shared) {
-        if (shared->stop != TLOB_STOP_CALL || (!b->was_complete && shared->start_cookie_before))
+static void expect_both_pairs(const BpfBackend *b, uint32_t index, struct tlob_binding *shared) {
+        if (!is_of_calls(&b->kept->bindings[index].places) ||
+            (!b->was_complete && shared->start_cookie_before))
                 return;
         __atomic_store_n(&shared->stop_cookie_before, shared->stop_cookie, __ATOMIC_RELEASE);
         __atomic_store_n(&shared->start_cookie_before, shared->start_cookie, __ATOMIC_RELEASE);
@@ -238,7 +246,7 @@ int bpf_backend_inherit(BpfBackend *b) {
                 if (!shared->generation)
                         continue;
                 need_probes_of(b, shared);
-                expect_both_pairs(b, shared);
+                expect_both_pairs(b, (uint32_t) i, shared);
                 *entry = (Entry){
                         .generation = shared->generation,
                         .inherited = true,

@@ -46,7 +46,7 @@ static void give_up(Manager *m, Binding *binding, const char *unit, int signal) 
 }
 
 static bool has_probes(const Binding *binding) {
-        return binding_has_file(binding) || binding->resolved.sites.has_probe_events;
+        return binding_has_file(binding) || binding_has_probe_events(binding);
 }
 
 void manager_note_end(Manager *m, const char *unit, const UnitEnd *end) {

@@ -70,7 +70,7 @@ static char *describe_price(const Binding *binding, unsigned n) {
                 return sentence_make("Its probes and timers took %u%% of a CPU, more than "
                                      "CPULimit=%u%%: " WHAT_TO_DO,
                                      n, binding->cpu_limit);
-        if (binding_has_events(binding))
+        if (binding_has_events(binding) && !binding_has_call_events(binding))
                 return sentence_make("It took %u%% of a CPU, more than CPULimit=%u%%: by each hit "
                                      "of its events on the whole machine, and by the timers of its "
                                      "budget. Raise the limit, and run 'tlobctl reload'",

@@ -39,22 +39,6 @@ bool machine_is_emulated(void) {
         return false;
 }
 
-bool machine_has_events_of_calls(void) {
-        _cleanup_(binding_freep) Binding *binding = NULL;
-        _cleanup_free_ char *reason = NULL;
-        int r;
-
-        assert_ok(binding_new("test", &binding));
-        engine_set_keys(binding, KEYS("Start", "event:syscalls:sys_enter_fsync", "Stop",
-                                      "event:syscalls:sys_exit_fsync"));
-        r = backend_bpf_ops.can(binding, NULL, &reason);
-        if (r == 0)
-                return true;
-        assert_int_equal(r, -EOPNOTSUPP);
-        print_message("%s\n", reason);
-        return false;
-}
-
 static Backend *backend;
 static int *inherited_fds;
 static const int *keep_fd;

@@ -112,9 +112,6 @@ size_t engine_count(const Engine *engine, ReportType type, uint32_t index);
 /* In an emulator a CPU may stand still for long, and nothing takes as long as it should. */
 bool machine_is_emulated(void);
 
-/* Can windows be between events of system calls on this kernel? */
-bool machine_has_events_of_calls(void);
-
 /* Checks what always holds for a report: the states sum up, and more. */
 void assert_report_is_sound(const Report *report);
 

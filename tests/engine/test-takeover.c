@@ -1,201 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Back ends that are killed, and others that go on where they stood. Each is in a process of its
- * own, as a daemon is; the test has the descriptors, as the service manager does. What the victim
- * has done is in the books of the last one, whoever was there at the time.
+ * Back ends that are killed, and others that go on where they stood: what the victim has done is in
+ * the books of the last one, whoever was there at the time.
  */
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 
-#include "bpf/kept.h"
-#include "engine.h"
+#include "daemon.h"
 #include "test.h"
 
 #define MSEC 1000000LL
-
-/* What a daemon answers when it is asked. */
-typedef struct Answer {
-        Statistics statistics; /* with its past */
-        uint64_t n_lengths;    /* windows of which they are known */
-        size_t n_violations;   /* reports of this daemon */
-        size_t n_completions;
-        uint64_t slept_ns; /* the most by any window that has completed */
-} Answer;
-
-typedef struct Daemon {
-        pid_t pid;
-        int ask; /* a byte: an answer is wanted */
-        int answers;
-        int fds[BACKEND_N_KEPT]; /* -EBADF: there are none; they outlive the process */
-} Daemon;
-
-static void answer(Engine *engine, uint32_t index, int out) {
-        Answer answer = {};
-
-        const Backend *backend = engine->backend;
-        Histogram lengths = {};
-
-        engine_collect(engine);
-        answer.statistics = engine_statistics(engine, index);
-        assert_ok(backend->ops->histogram(engine->backend, index, &lengths));
-        backend->ops->add_past(engine->backend, index, &answer.statistics, &lengths);
-        for (size_t i = 0; i < TLOB_BUCKETS; i++)
-                answer.n_lengths += lengths.counts[i];
-        answer.n_violations = engine_count(engine, REPORT_VIOLATION, index);
-        answer.n_completions = engine_count(engine, REPORT_COMPLETION, index);
-        for (size_t i = 0; i < answer.n_completions; i++) {
-                const Report *report = engine_report(engine, REPORT_COMPLETION, index, i);
-
-                if (report->spent_ns[TLOB_SLEEPING] > answer.slept_ns)
-                        answer.slept_ns = report->spent_ns[TLOB_SLEEPING];
-        }
-        assert_int_equal(write(out, &answer, sizeof(answer)), sizeof(answer));
-}
-
-/* What a daemon is told: each is answered. */
-#define ASK   '?'
-#define RESET '0'
-
-/* One that has the binding in another file, too, which was at its path before. */
-static const char *const *former_keys;
-
-static void be_daemon(int *kept_fds, const char *const *keys, int in, int out) {
-        int numbers[BACKEND_N_KEPT];
-        Engine *engine;
-        uint32_t index;
-        void *state;
-        char c;
-
-        engine_inherit(kept_fds);
-        assert_int_equal(engine_setup(&state), 0);
-        engine = state;
-        index = engine_add(engine, keys, NULL);
-        if (former_keys)
-                (void) engine_add(engine, former_keys, NULL);
-        assert_true(engine->backend->ops->finish(engine->backend) >= 0);
-        assert_int_equal(engine->backend->ops->keep(engine->backend, numbers), 0);
-        assert_int_equal(write(out, numbers, sizeof(numbers)), sizeof(numbers));
-        while (read(in, &c, 1) == 1) {
-                if (c == RESET)
-                        assert_ok(engine->backend->ops->reset_statistics(engine->backend, index));
-                answer(engine, index, out);
-        }
-}
-
-static void take_descriptors(Daemon *d, const int numbers[static BACKEND_N_KEPT]) {
-        int pidfd = (int) syscall(SYS_pidfd_open, d->pid, 0);
-
-        assert_true(pidfd >= 0);
-        for (size_t i = 0; i < BACKEND_N_KEPT; i++) {
-                if (d->fds[i] >= 0)
-                        (void) close(d->fds[i]);
-                d->fds[i] = (int) syscall(SYS_pidfd_getfd, pidfd, numbers[i], 0);
-                assert_true(d->fds[i] >= 0);
-        }
-        (void) close(pidfd);
-}
-
-static void daemon_fork(Daemon *d, const char *const *keys) {
-        int ask[2], answers[2];
-
-        assert_int_equal(pipe(ask), 0);
-        assert_int_equal(pipe(answers), 0);
-        d->pid = fork();
-        assert_true(d->pid >= 0);
-        if (d->pid == 0) {
-                (void) close(ask[1]);
-                (void) close(answers[0]);
-                be_daemon(d->fds, keys, ask[0], answers[1]);
-                _exit(EXIT_SUCCESS);
-        }
-        (void) close(ask[0]);
-        (void) close(answers[1]);
-        d->ask = ask[1];
-        d->answers = answers[0];
-}
-
-/* One that has its binding in place. */
-static void daemon_start(Daemon *d, const char *const *keys) {
-        int numbers[BACKEND_N_KEPT];
-
-        daemon_fork(d, keys);
-        assert_int_equal(read(d->answers, numbers, sizeof(numbers)), sizeof(numbers));
-        take_descriptors(d, numbers);
-}
-
-static void daemon_kill(Daemon *d) {
-        assert_int_equal(kill(d->pid, SIGKILL), 0);
-        assert_int_equal(waitpid(d->pid, NULL, 0), d->pid);
-        d->pid = 0;
-        (void) close(d->ask);
-        (void) close(d->answers);
-}
-
-static Answer daemon_tell(const Daemon *d, char what) {
-        Answer answer;
-
-        assert_int_equal(write(d->ask, &what, 1), 1);
-        assert_int_equal(read(d->answers, &answer, sizeof(answer)), sizeof(answer));
-        return answer;
-}
-
-static Answer daemon_ask(const Daemon *d) {
-        return daemon_tell(d, ASK);
-}
-
-static int set_up(void **state) {
-        Daemon *d = calloc(1, sizeof(*d));
-
-        assert_non_null(d);
-        d->fds[0] = d->fds[1] = -EBADF;
-        *state = d;
-        return 0;
-}
-
-/* With the last descriptor all is out of the kernel. */
-static int tear_down(void **state) {
-        Daemon *d = *state;
-
-        if (d->pid > 0)
-                daemon_kill(d);
-        for (size_t i = 0; i < BACKEND_N_KEPT; i++)
-                if (d->fds[i] >= 0)
-                        (void) close(d->fds[i]);
-        free(d);
-        return 0;
-}
-
-static KeptCommon *map_common(const Daemon *d) {
-        KeptCommon *common =
-                mmap(NULL, sizeof(*common), PROT_READ | PROT_WRITE, MAP_SHARED, d->fds[1], 0);
-
-        assert_ptr_not_equal(common, MAP_FAILED);
-        return common;
-}
-
-/* The next one finds that the programs were of another build. */
-static void daemon_be_other_build(const Daemon *d) {
-        KeptCommon *common = map_common(d);
-
-        common->format.programs ^= 1;
-        (void) munmap(common, sizeof(*common));
-}
-
-/* It finds that their maps were, too: its own cannot go on with them. */
-static void daemon_be_other_layout(const Daemon *d) {
-        KeptCommon *common = map_common(d);
-
-        common->format.layout ^= 1;
-        (void) munmap(common, sizeof(*common));
-}
 
 static void step(Victim *victim, const char *word) {
         victim_continue(victim);
@@ -442,6 +262,29 @@ static void test_another_binding(void **state) {
         victim_finish(&victim);
 }
 
+#define EVENTS(from, to)                                                                           \
+        KEYS("Start", "event:syscalls:sys_" from "_" CALL, "Stop",                                 \
+             "event:syscalls:sys_" to "_" CALL, "BudgetSec", "1min")
+
+/* The same name and the same call, but what is measured is another thing. */
+static void test_other_events(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Daemon *d = *state;
+        Answer all;
+
+        daemon_start(d, EVENTS("enter", "exit"));
+        program_start(&victim, caller_path(), "try:100 say:in try:10 say:done");
+        victim_expect(&victim, "in");
+        daemon_kill(d);
+        daemon_start(d, EVENTS("exit", "enter"));
+        step(&victim, "done");
+        all = daemon_ask(d);
+        assert_int_equal(all.statistics.counters.starts, 10);
+        assert_int_equal(all.statistics.counters.in_budget, 9);
+        victim_continue(&victim);
+        victim_finish(&victim);
+}
+
 /* Windows that are open then are all that is lost, and that is in the books. */
 static void test_other_layout(void **state) {
         _cleanup_(victim_done) Victim victim = {};
@@ -486,9 +329,9 @@ static void two_files(Daemon *d, bool other_layout) {
         const Counters *c;
         Answer all;
 
-        former_keys = FUNCTION("b", "1min");
+        daemon_former_keys = FUNCTION("b", "1min");
         daemon_start(d, FUNCTION("a", "1min"));
-        former_keys = NULL;
+        daemon_former_keys = NULL;
         victim_start(&victim, "repeat:10 ( a( ) ) repeat:5 ( b( ) ) b( say:in ) "
                               "repeat:3 ( a( ) b( ) ) say:done");
         victim_expect(&victim, "in");
@@ -568,14 +411,10 @@ static void test_system_calls_again_and_again(void **state) {
 }
 
 static void test_events_again_and_again(void **state) {
-        if (!machine_has_events_of_calls())
-                return;
-        make_calls_again_and_again(*state,
-                                   KEYS("Start", "event:syscalls:sys_enter_" CALL, "Stop",
-                                        "event:syscalls:sys_exit_" CALL, "BudgetSec", "1min"));
+        make_calls_again_and_again(*state, EVENTS("enter", "exit"));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, daemon_set_up, daemon_tear_down)
 
 int main(void) {
         const struct CMUnitTest tests[] = {
@@ -588,7 +427,8 @@ int main(void) {
         };
         /* No matter of the kernel: not where it takes long to load the programs twice more. */
         const struct CMUnitTest others[] = {
-                TEST(test_another_binding),        TEST(test_other_layout), TEST(test_two_files),
+                TEST(test_another_binding),        TEST(test_other_events),
+                TEST(test_other_layout),           TEST(test_two_files),
                 TEST(test_two_files_other_layout), TEST(test_reset),
         };
         int r;

@@ -5,10 +5,10 @@
 #include "bpf/program/probe.bpf.h"
 
 /*
- * System calls as windows: a pair of programs that the kernel runs as it begins a call and as it is
- * done with one. From the number of the call to its site, and on from there as from a probe; no
- * program is touched. They run for each system call of the machine, so that both return at once for
- * what nobody measures.
+ * System calls as windows, and as events between which windows are: a pair of programs that the
+ * kernel runs as it begins a call and as it is done with one. From the number of the call to its
+ * site, and on from there as from a probe; no program is touched. They run for each system call of
+ * the machine, so that both return at once for what nobody measures.
  *
  * A task is in one system call at a time, and signal handlers run after the end of the call that
  * the signal has come upon. So an end is the end of all windows of the task that are system calls,
@@ -46,32 +46,47 @@ static __always_inline void calls_count(void)
 		hits_count(hits, READ_ONCE(calls_pace_ns));
 }
 
-/* Global, so that the verifier looks at it once. */
-__noinline int call_hit(struct hit *hit, __u64 cookie)
-{
-	struct tlob_site *site;
+/* When a call that is an event has come, as long as the program runs. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct snapshot);
+} call_moments SEC(".maps");
 
-	if (!hit)
-		return 0;
-	site = site_find(&start_sites, cookie);
+static __always_inline void call_hit(struct hit *hit, __u64 cookie)
+{
+	struct tlob_site *site = site_find(&start_sites, cookie);
+
 	if (!site)
-		return 0;
+		return;
 	hit->cookie = cookie;
 	site_count_hit(SIDE_START, (__u32)cookie);
 	site_hit(site, hit);
-	return 0;
 }
 
-static __always_inline void call_begin(__u32 number, __u64 cookie, __u64 cookie_before)
+/*
+ * In that role, the call begins windows; call: of those that are the call, its number plus one.
+ * Global, so that the verifier looks at it once, and so that who calls it has little on the stack:
+ * with what a window takes there it is nearly full.
+ */
+__noinline int call_starts(__u32 role, __u32 number, __u32 call)
 {
 	struct hit hit = {
 		.level = LEVEL_UNKNOWN,
 		.side = SIDE_START,
-		.call = number + 1,
+		.call = call,
 	};
+	__u64 cookie, cookie_before;
 	struct tlob_task *t;
 	__u32 slot;
 
+	if (role >= TLOB_CALL_ROLES || number >= TLOB_CALLS_MAX)
+		return 0;
+	cookie = READ_ONCE(calls[role][number].cookie);
+	cookie_before = READ_ONCE(calls[role][number].cookie_before);
+	if ((!cookie && !cookie_before) || !call_is_native())
+		return 0;
 	task_current(bpf_get_current_task_btf(), &hit.slot);
 	if (cookie)
 		call_hit(&hit, cookie);
@@ -81,21 +96,58 @@ static __always_inline void call_begin(__u32 number, __u64 cookie, __u64 cookie_
 	t = bpf_map_lookup_elem(&tasks, &slot);
 	if (t)
 		timer_arm(t, slot, task_deadline(t), READ_ONCE(t->last_ns));
+	return 0;
 }
+
+/*
+ * In that role, it is where windows end. Global, as above; and the moment is in a map for want of
+ * stack: nothing can come between on this CPU that would need it.
+ */
+__noinline int call_stops(__u32 role, __u32 number)
+{
+	struct hit hit = {
+		.level = LEVEL_UNKNOWN,
+		.side = SIDE_STOP,
+	};
+	__u64 cookie_before;
+	struct snapshot *at;
+	__u32 key = 0;
+
+	at = bpf_map_lookup_elem(&call_moments, &key);
+	if (!at || role >= TLOB_CALL_ROLES || number >= TLOB_CALLS_MAX)
+		return 0;
+	hit.cookie = READ_ONCE(calls[role][number].cookie);
+	cookie_before = READ_ONCE(calls[role][number].cookie_before);
+	if ((!hit.cookie && !cookie_before) || !call_is_native())
+		return 0;
+	if (hit.cookie)
+		hit_stop(&hit, at);
+	if (cookie_before && cookie_before != hit.cookie) {
+		hit.cookie = cookie_before;
+		hit_stop(&hit, at);
+	}
+	return 0;
+}
+
+#define BEGIN_ROLES (1U << TLOB_CALL_BEGIN_STARTS | 1U << TLOB_CALL_BEGIN_STOPS)
+#define END_ROLES   (1U << TLOB_CALL_END_STARTS | 1U << TLOB_CALL_END_STOPS)
 
 static __always_inline int on_any_call(__u32 number)
 {
-	__u64 cookie, cookie_before;
+	const struct tlob_call *window;
 
 	if (READ_ONCE(calls_acting) != hooks_number)
 		return 0;
 	calls_count();
+	if (READ_ONCE(calls_roles) & BEGIN_ROLES) {
+		call_stops(TLOB_CALL_BEGIN_STOPS, number);
+		call_starts(TLOB_CALL_BEGIN_STARTS, number, 0);
+	}
 	if (number >= TLOB_CALLS_MAX)
 		return 0;
-	cookie = READ_ONCE(calls[number].cookie);
-	cookie_before = READ_ONCE(calls[number].cookie_before);
-	if ((cookie || cookie_before) && call_is_native())
-		call_begin(number, cookie, cookie_before);
+	window = &calls[TLOB_CALL_WINDOW][number];
+	if (READ_ONCE(window->cookie) || READ_ONCE(window->cookie_before))
+		call_starts(TLOB_CALL_WINDOW, number, number + 1);
 	return 0;
 }
 
@@ -134,11 +186,17 @@ static __always_inline int on_any_call_end(__u32 call)
 	struct tlob_task *t;
 	__u32 slot;
 
-	if (!task_may_have_slot(task) || READ_ONCE(calls_acting) != hooks_number)
+	if (READ_ONCE(calls_acting) != hooks_number)
 		return 0;
-	t = task_current(task, &slot);
-	if (t && READ_ONCE(t->calls))
-		calls_end(slot, call);
+	if (task_may_have_slot(task)) {
+		t = task_current(task, &slot);
+		if (t && READ_ONCE(t->calls))
+			calls_end(slot, call);
+	}
+	if (READ_ONCE(calls_roles) & END_ROLES) {
+		call_stops(TLOB_CALL_END_STOPS, call - 1);
+		call_starts(TLOB_CALL_END_STARTS, call - 1, 0);
+	}
 	return 0;
 }
 

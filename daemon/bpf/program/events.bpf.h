@@ -9,8 +9,9 @@
  * Windows between events of the kernel: the same as probe.bpf.h, for programs on tracepoints, which
  * are attached by way of a perf event, so that they have a cookie, and cannot be preempted. There
  * are neither registers nor frames, and none of them is on an event that the others can cause
- * (core/base/trace-event.c), or on one where they can be preempted after all (bpf/events.c). Events
- * that are probes in programs take the programs for probes.
+ * (core/base/trace-event.c). Events that are probes in programs take the programs for probes; and
+ * those of system calls the pair that sees all calls (calls.bpf.h), because from Linux 7.0 on, what
+ * is attached to a single one can be preempted after all, and tasks are left out for that long.
  *
  * What the current task has nothing to do with is left out: hits in interrupts, and those of the
  * kernel's own threads, which are in no unit. They are counted as hits of others.
@@ -76,22 +77,15 @@ int event_stop(void *ctx)
 	};
 	struct tlob_site *site = site_find(&stop_sites, hit.cookie);
 	struct snapshot at = {};
-	struct tlob_task *t;
 
 	if (!site)
 		return 0;
-	if (!event_is_of_task()) {
-		site_count_hit(SIDE_STOP, (__u32)hit.cookie);
-		count(site->n_outside);
+	if (event_is_of_task()) {
+		hit_stop(&hit, &at);
 		return 0;
 	}
-	t = task_current(bpf_get_current_task_btf(), &hit.slot);
-	/* First, so that the window ends when the event comes. */
-	if (t)
-		task_ending(t, &at);
-	site_stop(&hit, &at);
-	if (t)
-		task_ended(t);
+	site_count_hit(SIDE_STOP, (__u32)hit.cookie);
+	count(site->n_outside);
 	return 0;
 }
 

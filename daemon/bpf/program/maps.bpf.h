@@ -94,11 +94,16 @@ __u64 timers_pace_ns = 0;
  * The system calls that are measured. Each pair of programs on system calls has the number of its
  * hooks, and that pair acts whose number is here.
  */
-struct tlob_call calls[TLOB_CALLS_MAX] = {};
+struct tlob_call calls[TLOB_CALL_ROLES][TLOB_CALLS_MAX] = {};
+__u32 calls_roles = 0; /* bit mask of those in which any is */
 __u32 calls_acting = 0;
 
-/* What such a pair costs a system call that nobody measures; and as hits_pace_ns, of all calls. */
+/*
+ * What such a pair costs a system call that nobody measures, with which of these roles; and as
+ * hits_pace_ns, of all calls.
+ */
 __u64 call_price_ns = 0;
+__u32 call_price_roles = 0;
 __u64 calls_pace_ns = 0;
 
 /* Bit mask of the depths at which the cgroups of units lie. */

@@ -322,6 +322,19 @@ static __always_inline void site_stop(struct hit *hit, const struct snapshot *at
 			window_stop(hit, i, at);
 }
 
+/* The same of the current task; at: has room for the moment. */
+static __always_inline void hit_stop(struct hit *hit, struct snapshot *at)
+{
+	struct tlob_task *t = task_current(bpf_get_current_task_btf(), &hit->slot);
+
+	/* First, so that the window ends when what it measures does. */
+	if (t)
+		task_ending(t, at);
+	site_stop(hit, at);
+	if (t)
+		task_ended(t);
+}
+
 static __always_inline int on_stop(struct pt_regs *ctx)
 {
 	struct hit hit = {

@@ -103,7 +103,7 @@ tlobctl reload
 systemctl start dear.service
 check "too many hits: the binding goes" until_true sh -c 'tlobctl show -j dear.service/dear | grep -q "\"failed\""'
 matches "and says what it took" "$(binding dear.service/dear StateReason)" \
-        '^It took [0-9]+% of a CPU, more than CPULimit=2%: by each hit of its events on the whole machine'
+        '^It took [0-9]+% of a CPU, more than CPULimit=2%: by each system call of the whole machine'
 systemctl stop dear.service
 
 # What people read.
@@ -124,7 +124,10 @@ refuse "another back end" 1 "back end 'kernel'|Back end 'kernel'" \
         tlobctl verify --start=${enter}_fsync --stop=${exit}_fsync --budget=1s --backend=kernel
 matches "adding one tells what others pay" \
         "$(tlobctl add-binding syncs --start=${enter}_fsync --stop=${exit}_fsync --unit=redis-server --budget=20ms 2>&1)" \
-        'each syscalls:sys_enter_fsync and each syscalls:sys_exit_fsync on this machine takes'
+        'every system call on this machine takes .* us longer, and each syscalls:sys_enter_fsync and each syscalls:sys_exit_fsync'
+matches "verify, of others, too" \
+        "$(tlobctl verify --start=event:signal:signal_generate --stop=event:signal:signal_deliver --budget=1s)" \
+        'each signal:signal_generate and each signal:signal_deliver on this machine takes'
 equal "it can be added" "$(binding syncs Start) $(binding syncs Stop) $(binding syncs Executable)" "${enter}_fsync ${exit}_fsync "
 matches "show: in no program" "$(tlobctl show syncs)" 'Probes in: +no program: the kernel reports its events'
 tlobctl show syncs | sed 's/^/# /'
