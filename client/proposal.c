@@ -8,6 +8,7 @@
 #include "proposal.h"
 
 #include "base/duration.h"
+#include "base/system-call.h"
 #include "budget.h"
 #include "bus-json.h"
 
@@ -142,8 +143,8 @@ static int print_section(const Candidate *candidate, const Measured *measured, c
                 (void) printf("# %s\n", candidate->label);
         if (is_whole_function(candidate))
                 (void) printf("Function=%s\n", candidate->start);
-        else if (!candidate->executable)
-                (void) printf("Syscall=%s\n", strchr(candidate->start, ':') + 1);
+        else if (system_call_of_place(candidate->start))
+                (void) printf("Syscall=%s\n", system_call_of_place(candidate->start));
         else
                 (void) printf("Start=%s\nStop=%s\n", candidate->start, candidate->stop);
         (void) printf("BudgetSec=%s\n", duration_format(budget_propose(measured->p999_ns), budget));

@@ -108,6 +108,7 @@ typedef struct Look {
         uint64_t n_unknown; /* of these, which could not be unwound */
         uint64_t n_lost;
         uint64_t spent_ns[CALLS_N]; /* in system calls, by their number */
+        uint64_t idle_ns[CALLS_N];  /* the same of those in which they wait for work */
 } Look;
 
 static void look_done(Look *look) {
@@ -167,8 +168,8 @@ static int on_sleeper(const StackSample *sample, uint32_t call, void *userdata) 
         if (r < 0)
                 return r;
         stack.is_idle = is_idle(look, call, frames, stack.n);
-        if (!stack.is_idle && call < CALLS_N)
-                look->spent_ns[call] += look->weight_ns;
+        if (call < CALLS_N)
+                *(stack.is_idle ? &look->idle_ns[call] : &look->spent_ns[call]) += look->weight_ns;
         return stretches_add(look->stretches, &stack, look->weight_ns);
 }
 
@@ -239,11 +240,12 @@ static void fetch_names(const Look *look) {
         catch_interrupt();
 }
 
-/* The USDT probes of the program that its main process runs. */
-static int add_usdt(Client *client, const Look *look, const char *unit, Candidates *candidates) {
+/* What the program that its main process runs has, and what it does. */
+static int add_program(Client *client, const Look *look, const char *unit, Candidates *candidates) {
         uint32_t pid = unit_main_pid_query(&client->connection, unit);
         char outside[64], inside[4096];
         ssize_t n;
+        int r;
 
         if (pid == 0)
                 return 0;
@@ -252,7 +254,10 @@ static int add_usdt(Client *client, const Look *look, const char *unit, Candidat
         if (n < 0)
                 return 0;
         inside[n] = '\0';
-        return candidates_add_usdt(candidates, look->stretches, look->stacks, outside, inside);
+        r = candidates_add_loop(candidates, look->idle_ns, CALLS_N, outside);
+        return r < 0 ? r
+                     : candidates_add_usdt(candidates, look->stretches, look->stacks, outside,
+                                           inside);
 }
 
 /* What is left of that time for one of so many candidates: to change them takes time, too. */
@@ -335,7 +340,7 @@ static int suggest_for_unit(Client *client, const char *name) {
                 r = candidates_add_calls(&candidates, look.spent_ns, CALLS_N,
                                          stretches_get_spent(look.stretches));
         if (r >= 0)
-                r = add_usdt(client, &look, unit, &candidates);
+                r = add_program(client, &look, unit, &candidates);
         if (r < 0)
                 return connection_complain_reply(r);
         if (candidates.n == 0) {

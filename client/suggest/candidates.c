@@ -8,6 +8,7 @@
 #include "base/mangled-name.h"
 #include "base/sentence.h"
 #include "base/system-call.h"
+#include "base/trace-event.h"
 #include "elf/function-exits.h"
 #include "elf/usdt.h"
 
@@ -165,6 +166,56 @@ int candidates_add_calls(Candidates *candidates, const uint64_t *spent_ns, size_
                 r = add_call(candidates, (uint32_t) most, spent_ns[most]);
         }
         return r;
+}
+
+static bool is_of_loops(const char *call) {
+        static const char *const names[] = {
+                "epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6",
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                if (streq(names[i], call))
+                        return true;
+        return false;
+}
+
+static bool is_in_go(const char *path) {
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+
+        return elf_file_open(path, &elf, NULL) >= 0 && elf_file_is_go(elf);
+}
+
+/* The name of that in which they waited longest; NULL: in none, or no memory. */
+static char *find_loop(const uint64_t *idle_ns, size_t n) {
+        char *longest = NULL;
+        uint64_t most_ns = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                _cleanup_free_ char *name = NULL;
+
+                if (idle_ns[i] <= most_ns)
+                        continue;
+                name = system_call_get_name((uint32_t) i);
+                if (!name || !is_of_loops(name))
+                        continue;
+                most_ns = idle_ns[i];
+                free(longest);
+                longest = TAKE_PTR(name);
+        }
+        return longest;
+}
+
+int candidates_add_loop(Candidates *candidates, const uint64_t *idle_ns, size_t n,
+                        const char *outside) {
+        _cleanup_free_ char *call = find_loop(idle_ns, n), *label = NULL, *start = NULL,
+                            *stop = NULL;
+
+        if (!call || is_in_go(outside))
+                return 0;
+        label = sentence_make("steps between %s", call);
+        start = sentence_make(TRACE_EVENT_PLACE "syscalls:sys_exit_%s", call);
+        stop = sentence_make(TRACE_EVENT_PLACE "syscalls:sys_enter_%s", call);
+        return label && start && stop ? add(candidates, label, NULL, start, stop, 0) : -ENOMEM;
 }
 
 /* A probe at its first place. */

@@ -11,7 +11,7 @@
 
 typedef struct Candidate {
         char *label;      /* for people */
-        char *executable; /* NULL: a system call */
+        char *executable; /* NULL: a system call, or two events of the kernel */
         char *build_id;   /* of a function's file; NULL: it has none, or there is no function */
         char *start;
         char *stop;
@@ -47,6 +47,15 @@ int candidates_add_functions(Candidates *candidates, const Stretches *stretches,
  */
 int candidates_add_calls(Candidates *candidates, const uint64_t *spent_ns, size_t n,
                          uint64_t whole_ns);
+
+/*
+ * Adds the steps of an event loop: from the end of the call in which it waits for work to the begin
+ * of the next. idle_ns is by the numbers of the calls in which threads have waited; that one counts
+ * in which they did most, of those that event loops make. A program in Go, which is at outside, has
+ * none: its threads wait for all of its goroutines. Returns as above.
+ */
+int candidates_add_loop(Candidates *candidates, const uint64_t *idle_ns, size_t n,
+                        const char *outside);
 
 /*
  * Adds pairs of USDT probes of a program, which is at outside for us and at inside for its

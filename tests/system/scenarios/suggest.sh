@@ -27,6 +27,9 @@ holds "known: and how long it takes" "$(cat /run/known.json)" \
         '.[] | select(.Name == "handle_request") | .P50NSec >= 2000000 and .P50NSec < 30000000 and .Windows > 5 and
         .RunningNSec > 2000000 * .Windows and .SleepingNSec > 0'
 holds "known: and the system call that it sleeps in" "$(cat /run/known.json)" 'any(.Start == "syscall:flock")'
+holds "known: and the steps between its waits" "$(cat /run/known.json)" \
+        '.[] | select(.Start == "event:syscalls:sys_exit_poll") | .Stop == "event:syscalls:sys_enter_poll" and .Windows > 5 and
+        .P50NSec >= 2000000 and .P50NSec < 40000000'
 holds "known: what never ends, and what waits for work, is none" "$(cat /run/known.json)" \
         'all(.Name != "main" and .Name != "serve" and .Name != "syscall:poll")'
 equal "known: nothing is left" "$(left)" 0
