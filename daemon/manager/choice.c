@@ -16,6 +16,7 @@
 #include "manager/builds.h"
 #include "manager/past.h"
 #include "manager/reports.h"
+#include "manager/state.h"
 #include "manager/watch.h"
 
 BackendChoice manager_choice_of(const Manager *m, const Binding *binding) {
@@ -198,8 +199,7 @@ int manager_attach_binding(Manager *m, Binding *binding, const BindingFile *file
                 return r;
         }
         manager_settle_in(m, binding, &place);
-        free(binding->look.kept);
-        binding->look.kept = NULL;
+        manager_forget_kept(binding);
         manager_take_over_limit(m, binding);
         manager_take_over_past(binding);
         manager_watch_file(m, binding, file);
@@ -244,7 +244,7 @@ void manager_detach_former(Manager *m, Binding *binding) {
         manager_compare_build(m, binding);
         /* Without one unit, nothing but that was looked at. */
         if (!binding->unit || unit_name_is_template(binding->unit))
-                binding->look.due_usec = 0;
+                binding->look.due_usec = binding->look.question = 0;
 }
 
 void manager_detach_binding(Manager *m, Binding *binding) {

@@ -74,8 +74,7 @@ void manager_forget_unit(Binding *binding) {
         binding->look.old = (OldProgram){};
         free(binding->look.remark);
         binding->look.remark = NULL;
-        free(binding->look.kept);
-        binding->look.kept = NULL;
+        manager_forget_kept(binding);
 }
 
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {

@@ -114,8 +114,15 @@ bool manager_file_fits(Manager *m, Binding *binding) {
                 begin_writing(m, binding, WATCH_CLOSED_USEC);
                 return !binding->watch.is_written;
         }
-        if (r == FILE_IS_OTHER && manager_follow_replacement(m, binding, false))
+        if (r == FILE_IS_OTHER && manager_follow_replacement(m, binding, false)) {
+                binding->watch.followed_usec = binding->watch.looked_usec;
                 return true;
+        }
+        if (r == FILE_IS_SAME && binding->look.kept) {
+                manager_forget_kept(binding);
+                if (binding->measurement.state == BINDING_ACTIVE)
+                        manager_set_active(m, binding);
+        }
         if (r == FILE_IS_OTHER)
                 log_notice("'%s' is set up anew: %s was replaced or removed.", binding->name,
                            binding->resolved.path);

@@ -73,12 +73,6 @@ static void tell_of_both(Manager *m, Binding *binding) {
                 manager_set_active(m, binding);
 }
 
-/* It is in the file at its path from now on. */
-static void forget_kept(Binding *binding) {
-        free(binding->look.kept);
-        binding->look.kept = NULL;
-}
-
 /* A copy of the binding, resolved in what is at its path now, or in that old program. */
 static int prepare_copy(Manager *m, const Binding *binding, const OldProgram *old,
                         unsigned *ret_question, Binding **ret, BindingFile **ret_file,
@@ -136,8 +130,13 @@ static int former_is_run(Manager *m, Binding *binding) {
 
 /* The binding has the probes of next from now on, and next those of the binding. */
 static void exchange(Manager *m, Binding *binding, Binding *next) {
+        const BindingWatch before = binding->watch;
+
         binding_begin_file(binding, next);
-        forget_kept(binding);
+        manager_forget_kept(binding);
+        /* However often it is replaced. */
+        binding->watch.looked_usec = before.looked_usec;
+        binding->watch.followed_usec = before.followed_usec;
         backends_put(m->backends, binding);
         backends_put(m->backends, next);
         manager_note_limit(binding);
@@ -169,6 +168,18 @@ static void return_to_former(Manager *m, Binding *binding, bool new_is_run) {
         manager_check_file_later(m, binding, WATCH_SETTLE_USEC);
 }
 
+/* What is kept ready for others goes, if there is no place. */
+static int attach_copy(Manager *m, Binding *copy, const BindingFile *file, char **ret_error) {
+        int r;
+
+        do {
+                free(*ret_error);
+                *ret_error = NULL;
+                r = manager_attach_binding(m, copy, file, ret_error);
+        } while (r == -ENOSPC && templates_give_up_spare(m->templates));
+        return r;
+}
+
 /* Returns as manager_attach_binding(). */
 static int begin_next(Manager *m, Binding *binding, bool old_is_run, char **ret_error) {
         _cleanup_(binding_file_freep) BindingFile *file = NULL;
@@ -187,11 +198,7 @@ static int begin_next(Manager *m, Binding *binding, bool old_is_run, char **ret_
         /* Nobody could see its path for a moment, or it has been rewritten. */
         if (are_in_one_file(next, binding))
                 return -EALREADY;
-        do {
-                free(*ret_error);
-                *ret_error = NULL;
-                r = manager_attach_binding(m, next, file, ret_error);
-        } while (r == -ENOSPC && templates_give_up_spare(m->templates));
+        r = attach_copy(m, next, file, ret_error);
         if (r >= 0)
                 begin_file(m, binding, TAKE_PTR(next), old_is_run);
         return r;
@@ -305,7 +312,7 @@ int manager_measure_old(Manager *m, Binding *binding, char **ret_error) {
         if (r >= 0)
                 r = free_and_strdup(&old->resolved.inner_path, binding->resolved.inner_path);
         if (r >= 0)
-                r = manager_attach_binding(m, old, file, ret_error);
+                r = attach_copy(m, old, file, ret_error);
         if (r < 0)
                 return r;
         add_former(m, binding, TAKE_PTR(old));

@@ -77,9 +77,9 @@ void manager_stop(Manager *m) {
         if (m->templates)
                 templates_stop(m->templates);
         manager_stop_guard(m);
-        manager_stop_comparing(m);
         for (size_t i = 0; m->config && i < m->config->bindings.n; i++)
                 manager_detach_binding(m, m->config->bindings.items[i]);
+        manager_stop_comparing(m);
         if (m->backends)
                 backends_stop(m->backends);
         for (size_t i = 0; m->config && i < m->config->bindings.n; i++)

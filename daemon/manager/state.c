@@ -51,6 +51,11 @@ void manager_set_state(Manager *m, Binding *binding, BindingState state, const c
         manager_notify_status(m);
 }
 
+void manager_forget_kept(Binding *binding) {
+        free(binding->look.kept);
+        binding->look.kept = NULL;
+}
+
 void manager_set_state_active(Manager *m, Binding *binding) {
         const char *reason = binding->look.remark ?: binding->look.kept;
 

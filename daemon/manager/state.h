@@ -14,6 +14,9 @@ void manager_tell_changed(Manager *manager, const Binding *binding);
 /* Takes on a state, and tells whoever wants to know. */
 void manager_set_state(Manager *manager, Binding *binding, BindingState state, const char *reason);
 
+/* It is measured in the file at its path. */
+void manager_forget_kept(Binding *binding);
+
 /* Active; if there is something to be said of it nevertheless, that is the reason. */
 void manager_set_state_active(Manager *manager, Binding *binding);
 
