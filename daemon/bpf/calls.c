@@ -95,20 +95,28 @@ static uint64_t time_call(void) {
         return shortest;
 }
 
-/* What it costs more since that was measured, in a role in which no call was. */
-static void add_price(const Calls *calls, enum tlob_call_role role, uint64_t without_ns) {
-        struct tlob_bpf__bss *bss = calls->programs->bpf->bss;
-        uint64_t with_ns = time_call();
-
-        bss->call_price_ns += with_ns > without_ns ? with_ns - without_ns : 0;
-        bss->call_price_roles |= 1U << role;
-        bss->calls_pace_ns = hits_get_pace(bss->call_price_ns);
-}
-
 /* Of all pairs that there ever were. */
 static uint64_t count_hits(const Calls *calls) {
         return hits_read(bpf_map__fd(calls->programs->bpf->maps.call_hits), 0, calls->n_cpus,
                          calls->n_hits_before);
+}
+
+/* What the calls have cost that were made at this price. */
+static uint64_t get_cost(const Calls *calls) {
+        return (count_hits(calls) - calls->n_hits_before) *
+               calls->programs->bpf->bss->call_price_ns;
+}
+
+/* What it costs more since that was measured, in a role in which no call was. */
+static void add_price(Calls *calls, enum tlob_call_role role, uint64_t without_ns) {
+        struct tlob_bpf__bss *bss = calls->programs->bpf->bss;
+        uint64_t with_ns = time_call();
+
+        calls->cost_before_ns += get_cost(calls);
+        calls->n_hits_before = count_hits(calls);
+        bss->call_price_ns += with_ns > without_ns ? with_ns - without_ns : 0;
+        bss->call_price_roles |= 1U << role;
+        bss->calls_pace_ns = hits_get_pace(bss->call_price_ns);
 }
 
 /* The end first: no window may open that cannot end. */
@@ -128,6 +136,7 @@ static int attach_pair(Calls *calls) {
                 return r;
         }
         calls->n_hits_before = count_hits(calls);
+        calls->cost_before_ns = 0;
         __atomic_store_n(&bpf->bss->calls_acting, bpf->rodata->hooks_number, __ATOMIC_RELEASE);
         return 0;
 }
@@ -206,9 +215,7 @@ void calls_detach(Calls *calls, enum tlob_call_role role, uint64_t number) {
 }
 
 uint64_t calls_get_cost(const Calls *calls) {
-        return calls->n > 0 ? (count_hits(calls) - calls->n_hits_before) *
-                                      calls->programs->bpf->bss->call_price_ns
-                            : 0;
+        return calls->n > 0 ? calls->cost_before_ns + get_cost(calls) : 0;
 }
 
 static void inherit_in(const Calls *calls, enum tlob_call_role role, bool was_complete) {

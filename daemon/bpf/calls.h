@@ -26,9 +26,10 @@ typedef struct Calls {
         const BpfPrograms *programs; /* NULL: not set up, and nothing is to be done */
         Pins *pins;                  /* NULL: there are none */
         size_t n_cpus;
-        unsigned n;             /* sites of ours */
-        uint64_t n_hits_before; /* when the pair of ours came */
-        Detacher *leaving;      /* takes pairs of ours out of the kernel; NULL: there was none */
+        unsigned n;              /* sites of ours */
+        uint64_t n_hits_before;  /* when the pair of ours came, or its price has changed */
+        uint64_t cost_before_ns; /* from the former to the latter */
+        Detacher *leaving;       /* takes pairs of ours out of the kernel; NULL: there was none */
         CallLink begin;
         CallLink end;
 } Calls;

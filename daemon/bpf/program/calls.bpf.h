@@ -46,10 +46,10 @@ static __always_inline void calls_count(void)
 		hits_count(hits, READ_ONCE(calls_pace_ns));
 }
 
-/* When a call that is an event has come, as long as the program runs. */
+/* When a call that is an event has begun, and when it has ended, as long as a program runs. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, 2);
 	__type(key, __u32);
 	__type(value, struct snapshot);
 } call_moments SEC(".maps");
@@ -101,7 +101,7 @@ __noinline int call_starts(__u32 role, __u32 number, __u32 call)
 
 /*
  * In that role, it is where windows end. Global, as above; and the moment is in a map for want of
- * stack: nothing can come between on this CPU that would need it.
+ * stack: no program runs twice on a CPU at once.
  */
 __noinline int call_stops(__u32 role, __u32 number)
 {
@@ -111,7 +111,7 @@ __noinline int call_stops(__u32 role, __u32 number)
 	};
 	__u64 cookie_before;
 	struct snapshot *at;
-	__u32 key = 0;
+	__u32 key = role == TLOB_CALL_END_STOPS;
 
 	at = bpf_map_lookup_elem(&call_moments, &key);
 	if (!at || role >= TLOB_CALL_ROLES || number >= TLOB_CALLS_MAX)
