@@ -18,7 +18,9 @@
 #include <stddef.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/duration.h"
+#include "moment.h"
 
 #define TIME_MIN_NS (2 * NSEC_PER_SEC)
 #define TIME_MAX_NS NSEC_PER_HOUR
@@ -33,6 +35,10 @@ typedef enum OptionKind {
         KIND_JSON_AUTO,
         KIND_LINES,
         KIND_TIME,
+        KIND_DELAY,
+        KIND_SORT,
+        KIND_PERCENTILE,
+        KIND_SINCE,
 } OptionKind;
 
 typedef struct Option {
@@ -68,13 +74,30 @@ static const Option table[] = {
         { 'M', "machine", "CONTAINER", GROUP_GENERAL, TEXT(machine),
           "Act in a container of this machine" },
         { 0, "all", NULL, GROUP_ALL, SET(all), "status: the counters too; list-bindings: why" },
-        { 'n', "lines", "N", GROUP_LINES, OTHER(KIND_LINES), "violations: show at most N" },
+        { 'n', "lines", "N", GROUP_LINES, OTHER(KIND_LINES),
+          "violations: show at most N; top: N screens" },
         { 'u', "unit", "UNIT", GROUP_UNIT, TEXT(unit),
           "Only of this unit; or: of the new binding" },
         { 'b', "binding", "NAME", GROUP_BINDING, TEXT(binding), "Only of this binding" },
         { 0, "libraries", NULL, GROUP_LIBRARIES, SET(libraries),
           "functions: also of its libraries" },
         { 0, "for", "TIME", GROUP_TIME, OTHER(KIND_TIME), "suggest: how long (default: 60s)" },
+        { 0, "units", NULL, GROUP_TOP, SET(units), "top: show units instead of bindings" },
+        { 'd', "delay", "TIME", GROUP_TOP, OTHER(KIND_DELAY),
+          "top: time between screens (default: 1s)" },
+        { 0, "iterations", "N", GROUP_TOP, OTHER(KIND_LINES), "top: end after N screens" },
+        { 0, "sort", "KEY", GROUP_TOP, OTHER(KIND_SORT), "top: by violations, windows, p99, ..." },
+        { 0, "batch", NULL, GROUP_TOP, SET(batch), "top: print one screen after the other" },
+        { 'q', "quiet", NULL, GROUP_CHECK, SET(quiet), "is-ok: print nothing" },
+        { 0, "percentile", "P", GROUP_CHECK, OTHER(KIND_PERCENTILE),
+          "is-ok: compare a percentile, as 99 or 99.9" },
+        { 0, "svg", NULL, GROUP_PLOT, SET(svg), "plot: write an SVG" },
+        { 'o', "output", "FILE", GROUP_OUTPUT, TEXT(output),
+          "metrics, report: into this file, as a whole" },
+        { 'S', "since", "TIME", GROUP_SINCE, OTHER(KIND_SINCE),
+          "From the journal since then, as 1h or today" },
+        { 'D', "directory", "DIR", GROUP_SINCE, TEXT(directory),
+          "From the journal files in this directory" },
         { 0, "runtime", NULL, GROUP_PERSIST, CLEAR(persist),
           "Until the next reboot (default, except for edit)" },
         { 0, "persist", NULL, GROUP_PERSIST, SET(persist),
@@ -85,11 +108,15 @@ static const Option table[] = {
         { 0, "stop", "PLACE", GROUP_KEYS, KEY("Stop"), "Where it ends, or 'return'" },
         { 0, "cpu-limit", "SHARE", GROUP_KEYS, KEY("CPULimit"),
           "What its probes may take, as 50%" },
+        { 0, "on-violation", "UNIT", GROUP_KEYS, KEY("OnViolation"),
+          "A service to start on a violation" },
         { 0, "unsafe", "BOOL", GROUP_KEYS, KEY("Unsafe"), "Accept places that cannot be checked" },
         { 0, "function", "NAME", GROUP_KEYS, KEY("Function"),
           "A window is one call of this function" },
         { 0, "syscall", "NAME", GROUP_KEYS, KEY("Syscall"),
           "A window is one such system call of the unit" },
+        { 0, "mark", "NAME", GROUP_KEYS, KEY("Mark"),
+          "A window is what the program marks with this name" },
         { 0, "build-id", "ID", GROUP_KEYS, KEY("BuildID"), "Only in this build of the file" },
         { 0, "budget", "TIME", GROUP_KEYS, KEY("BudgetSec"), "The longest that a window may take" },
         { 0, "running-budget", "TIME", GROUP_KEYS, KEY("RunningBudgetSec"), "... on a CPU" },
@@ -167,7 +194,7 @@ static int parse_json(const char *value, JsonMode *ret) {
         return -EINVAL;
 }
 
-static int parse_lines(const char *value, uint32_t *ret) {
+static int parse_lines(const char *name, const char *value, uint32_t *ret) {
         unsigned long n;
         char *end;
 
@@ -175,7 +202,7 @@ static int parse_lines(const char *value, uint32_t *ret) {
         n = strtoul(value, &end, 10);
         if (!isdigit((unsigned char) value[0]) || *end != '\0' || errno != 0 || n < 1 ||
             n > UINT32_MAX) {
-                warnx("--lines=%s is not a number of violations; write 1 or more", value);
+                warnx("--%s=%s is not a number; write 1 or more", name, value);
                 return -EINVAL;
         }
         *ret = (uint32_t) n;
@@ -187,6 +214,58 @@ static int parse_time(const char *value, uint64_t *ret) {
                 return 0;
         warnx("--for=%s is not possible; write 2s to 1h, as in 30s or 5min", value);
         return -EINVAL;
+}
+
+static int parse_delay(const char *value, uint64_t *ret) {
+        if (duration_parse(value, ret) >= 0 && *ret >= DELAY_MIN_NS && *ret <= DELAY_MAX_NS)
+                return 0;
+        warnx("--delay=%s is not possible; write 100ms to 1h, as in 2s", value);
+        return -EINVAL;
+}
+
+/* One digit behind the point at most: more are not in the histograms. */
+static int parse_percentile(const char *value, unsigned *ret) {
+        unsigned per_mille = 0;
+        const char *p = value;
+
+        for (; isdigit((unsigned char) *p) && p - value < 2; p++)
+                per_mille = per_mille * 10 + 10 * (unsigned) (*p - '0');
+        if (p > value && *p == '.' && isdigit((unsigned char) p[1])) {
+                per_mille += (unsigned) (p[1] - '0');
+                p += 2;
+        }
+        if (*p != '\0' || per_mille == 0) {
+                warnx("--percentile=%s is not possible; write 0.1 to 99.9, as in 99", value);
+                return -EINVAL;
+        }
+        *ret = per_mille;
+        return 0;
+}
+
+static int parse_since(const char *value, uint64_t *ret) {
+        int r = moment_parse(value, clock_read_ns(CLOCK_REALTIME) / NSEC_PER_USEC, ret);
+
+        if (r >= 0) {
+                /* 0 stands for an option that was not given. */
+                *ret += *ret == 0;
+                return 0;
+        }
+        warnx("--since=%s is not %s; write a time like 1h, '2026-11-24 09:30' or today", value,
+              r == -ERANGE ? "in the past" : "a time");
+        return -EINVAL;
+}
+
+static int parse_sort(const char *value, SortKey *ret) {
+        SortKey key = sort_key_from_string(value);
+
+        if (key == N_SORT_KEYS) {
+                warnx("--sort=%s is not known; write violations, windows, p50, p99, max, cost, "
+                      "state or name",
+                      value);
+                return -EINVAL;
+        }
+        *ret = key;
+        return 0;
 }
 
 static int set_key(Options *options, const char *key, const char *value) {
@@ -217,9 +296,17 @@ static int apply(Options *options, const Option *option, const char *value) {
                 options->json = isatty(STDOUT_FILENO) ? JSON_PRETTY : JSON_SHORT;
                 return 0;
         case KIND_LINES:
-                return parse_lines(value, &options->lines);
+                return parse_lines(option->name, value, &options->lines);
         case KIND_TIME:
                 return parse_time(value, &options->time_ns);
+        case KIND_DELAY:
+                return parse_delay(value, &options->delay_ns);
+        case KIND_SORT:
+                return parse_sort(value, &options->sort);
+        case KIND_PERCENTILE:
+                return parse_percentile(value, &options->per_mille);
+        case KIND_SINCE:
+                return parse_since(value, &options->since_usec);
         }
         return 0;
 }

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "top/rows.h"
+
 /*
  * The command line's options: one table for parsing, for the help, and for which verb takes which.
  */
@@ -18,6 +20,11 @@ typedef enum OptionGroup {
         GROUP_BINDING,
         GROUP_LIBRARIES,
         GROUP_TIME,
+        GROUP_TOP,
+        GROUP_CHECK,
+        GROUP_SINCE,
+        GROUP_PLOT,
+        GROUP_OUTPUT,
         GROUP_PERSIST,
         GROUP_KEYS,
         N_OPTION_GROUPS,
@@ -37,7 +44,10 @@ typedef struct KeyValue {
         const char *value; /* NULL: not given */
 } KeyValue;
 
-#define OPTION_KEYS_N 14
+#define OPTION_KEYS_N 16
+
+#define DELAY_MIN_NS UINT64_C(100000000) /* of top */
+#define DELAY_MAX_NS UINT64_C(3600000000000)
 
 /* Strings belong to the command line. */
 typedef struct Options {
@@ -53,8 +63,18 @@ typedef struct Options {
         bool all;
         bool persist;
         bool libraries;
-        uint32_t lines;      /* 0: no limit */
-        uint64_t time_ns;    /* of --for=; 0: not given */
+        uint32_t lines;    /* 0: no limit */
+        uint64_t time_ns;  /* of --for=; 0: not given */
+        uint64_t delay_ns; /* 0: not given */
+        SortKey sort;
+        bool quiet;
+        bool svg;
+        unsigned per_mille;    /* of --percentile=; 0: not given */
+        uint64_t since_usec;   /* CLOCK_REALTIME; 0: not given */
+        const char *directory; /* of journal files; NULL: not given */
+        const char *output;    /* a file; NULL: not given */
+        bool units;
+        bool batch;
         const char *unit;    /* NULL: not given */
         const char *binding; /* NULL: not given */
         KeyValue keys[OPTION_KEYS_N];

@@ -20,6 +20,7 @@
 #include "base/sentence.h"
 #include "bus-json.h"
 #include "json-name.h"
+#include "wrap.h"
 
 #define COLOR_GOOD    "\x1b[32m"
 #define COLOR_BAD     "\x1b[1;31m"
@@ -58,7 +59,16 @@ static unsigned terminal_width(void) {
                        : 0;
 }
 
+/* What cannot be written is then mostly known at the end, with the reason. */
+static void enlarge_buffer(void) {
+        static char buffer[1 << 16];
+
+        if (!isatty(STDOUT_FILENO))
+                (void) setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
+}
+
 void output_init(Output *output, const Options *options) {
+        enlarge_buffer();
         *output = (Output){
                 .json = options->json,
                 .legend = options->legend,
@@ -76,7 +86,7 @@ int output_done(Output *output) {
         return fflush(stdout) == 0 ? 0 : -errno;
 }
 
-static void begin(Output *output) {
+void output_begin(Output *output) {
         if (output->pager_wanted)
                 pager_open(&output->pager);
 }
@@ -92,7 +102,7 @@ int output_json(Output *output, json_object *value) {
         text = renamed || !value ? json_object_to_json_string_ext(renamed, flags) : NULL;
         if (!text)
                 return -ENOMEM;
-        begin(output);
+        output_begin(output);
         (void) puts(text);
         return 0;
 }
@@ -173,7 +183,7 @@ static bool is_used(const Field *field, json_object *rows) {
 /* The columns of a table that are shown, as wide as what is in them. */
 typedef struct Columns {
         const Field *fields[FIELDS_MAX];
-        size_t widths[FIELDS_MAX];
+        size_t widths[FIELDS_MAX], least[FIELDS_MAX];
         bool narrowed[FIELDS_MAX];
         size_t n;
 } Columns;
@@ -195,6 +205,8 @@ static int measure_columns(Columns *columns, const Field *fields, json_object *r
                 }
                 assert(columns->n < FIELDS_MAX);
                 columns->fields[columns->n] = fields;
+                columns->least[columns->n] =
+                        strlen(fields->title) > WIDTH_MIN ? strlen(fields->title) : WIDTH_MIN;
                 columns->widths[columns->n++] = width;
         }
         return 0;
@@ -210,7 +222,7 @@ static void narrow_columns(Columns *columns, size_t width) {
 
                         sum += columns->widths[i] + (i > 0);
                         if ((kind == FIELD_WRAPPED || kind == FIELD_OPTIONAL) &&
-                            columns->widths[i] > WIDTH_MIN &&
+                            columns->widths[i] > columns->least[i] &&
                             (widest == SIZE_MAX || columns->widths[i] > columns->widths[widest]))
                                 widest = i;
                 }
@@ -222,29 +234,36 @@ static void narrow_columns(Columns *columns, size_t width) {
 }
 
 static int add_column(struct libscols_table *table, const Columns *columns, size_t i) {
-        int flags = 0;
+        bool is_right = is_right_aligned(columns->fields[i]->kind);
+        struct libscols_column *column;
+        int flags = is_right ? SCOLS_FL_RIGHT : columns->narrowed[i] ? SCOLS_FL_WRAP : 0;
 
-        if (is_right_aligned(columns->fields[i]->kind))
-                flags = SCOLS_FL_RIGHT;
-        else if (columns->narrowed[i])
-                flags = SCOLS_FL_WRAP | SCOLS_FL_STRICTWIDTH;
-        return scols_table_new_column(table, columns->fields[i]->title,
-                                      columns->narrowed[i] ? (double) columns->widths[i] : 0, flags)
-                       ? 0
-                       : -ENOMEM;
+        column = scols_table_new_column(table, columns->fields[i]->title, 0, flags);
+        if (!column)
+                return -ENOMEM;
+        /* add_cell() says where lines end. */
+        return columns->narrowed[i] ? scols_column_set_wrapfunc(column, scols_wrapnl_chunksize,
+                                                                scols_wrapnl_nextchunk, NULL)
+                                    : 0;
 }
 
-static int add_cell(struct libscols_line *line, size_t column, const Field *field,
+static int add_cell(struct libscols_line *line, size_t i, const Columns *columns,
                     const json_object *row) {
-        _cleanup_free_ char *text = format_field(field, row);
+        const Field *field = columns->fields[i];
+        _cleanup_free_ char *text = format_field(field, row), *lines = NULL;
         const char *color;
 
         if (!text)
                 return -ENOMEM;
         color = field_color(field->kind, text);
-        if (scols_line_set_data(line, column, streq(text, "") ? UNKNOWN : text) < 0)
+        if (columns->narrowed[i]) {
+                lines = text_wrap(text, columns->widths[i]);
+                if (!lines)
+                        return -ENOMEM;
+        }
+        if (scols_line_set_data(line, i, streq(text, "") ? UNKNOWN : lines ?: text) < 0)
                 return -ENOMEM;
-        if (color && scols_cell_set_color(scols_line_get_cell(line, column), color) < 0)
+        if (color && scols_cell_set_color(scols_line_get_cell(line, i), color) < 0)
                 return -ENOMEM;
         return 0;
 }
@@ -259,8 +278,7 @@ static int fill_table(struct libscols_table *table, const Columns *columns, json
 
                 r = line ? 0 : -ENOMEM;
                 for (size_t k = 0; k < columns->n && r >= 0; k++)
-                        r = add_cell(line, k, columns->fields[k],
-                                     json_object_array_get_idx(rows, i));
+                        r = add_cell(line, k, columns, json_object_array_get_idx(rows, i));
         }
         return r;
 }
@@ -294,7 +312,7 @@ int output_table(Output *output, const Field *fields, json_object *rows, const c
         if (r < 0)
                 return r;
 
-        begin(output);
+        output_begin(output);
         if (n > 0 && scols_print_table(table) < 0)
                 return -ENOMEM;
         if (output->legend)
@@ -415,7 +433,7 @@ int output_sheet(Output *output, const char *title, const Field *fields,
 
         if (!escaped)
                 return -ENOMEM;
-        begin(output);
+        output_begin(output);
         (void) printf("%s%s%s%s\n", output->separate ? "\n" : "", output->colors ? COLOR_TITLE : "",
                       escaped, output->colors ? COLOR_END : "");
         output->separate = true;

@@ -52,6 +52,9 @@ void output_init(Output *output, const Options *options);
 /* Waits for the pager. Returns 0, or a negative errno when something could not be written. */
 int output_done(Output *output);
 
+/* Before anything is written: the output may go to a pager. */
+void output_begin(Output *output);
+
 /* Writes one JSON text and a newline. */
 int output_json(Output *output, json_object *value);
 

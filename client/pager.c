@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 
 static bool is_elevated(void) {
         return getenv("SUDO_UID") || getenv("PKEXEC_UID");
@@ -82,20 +83,6 @@ static bool fits(const char *text, size_t size, int out) {
                 column += text[i] != '\n';
         }
         return lines <= screen.ws_row;
-}
-
-static int write_all(int fd, const char *text, size_t size) {
-        while (size > 0) {
-                ssize_t n = write(fd, text, size);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return -errno;
-                text += n;
-                size -= (size_t) n;
-        }
-        return 0;
 }
 
 /* The pager reads the memory file itself, and shows on what is standard output again. */

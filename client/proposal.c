@@ -11,6 +11,7 @@
 #include "base/system-call.h"
 #include "budget.h"
 #include "bus-json.h"
+#include "elf/mark.h"
 
 #define SECTIONS_MAX 4
 
@@ -130,6 +131,21 @@ static bool is_offset(const char *place) {
         return place[0] >= '0' && place[0] <= '9';
 }
 
+/* What a window is, as people would write it. */
+static void print_places(const Candidate *candidate) {
+        const char *start = candidate->start, *call = system_call_of_place(start), *mark;
+        size_t n = mark_of_places(start, candidate->stop, &mark);
+
+        if (is_whole_function(candidate))
+                (void) printf("Function=%s\n", start);
+        else if (call)
+                (void) printf("Syscall=%s\n", call);
+        else if (n > 0)
+                (void) printf(MARK_KEY "%.*s\n", (int) n, mark);
+        else
+                (void) printf("Start=%s\nStop=%s\n", start, candidate->stop);
+}
+
 static int print_section(const Candidate *candidate, const Measured *measured, const char *name) {
         char budget[DURATION_MAX];
 
@@ -141,12 +157,7 @@ static int print_section(const Candidate *candidate, const Measured *measured, c
                 (void) printf("BuildID=%s\n", candidate->build_id);
         if (is_offset(candidate->start) && !is_offset(candidate->label))
                 (void) printf("# %s\n", candidate->label);
-        if (is_whole_function(candidate))
-                (void) printf("Function=%s\n", candidate->start);
-        else if (system_call_of_place(candidate->start))
-                (void) printf("Syscall=%s\n", system_call_of_place(candidate->start));
-        else
-                (void) printf("Start=%s\nStop=%s\n", candidate->start, candidate->stop);
+        print_places(candidate);
         (void) printf("BudgetSec=%s\n", duration_format(budget_propose(measured->p999_ns), budget));
         return 0;
 }

@@ -16,14 +16,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "tlob-bus.h"
 
 #define WAIT_NS   UINT64_C(5000000000)
 #define LOOK_USEC UINT64_C(200000)
-
-#define NAME_MATCH                                                                                 \
-        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',"            \
-        "member='NameOwnerChanged',arg0='" TLOB_BUS_NAME "'"
 
 /* Is systemd about to start it, or has it done so just now? */
 static bool is_coming(sd_bus *bus) {
@@ -58,7 +53,7 @@ int restart_wait(sd_bus *bus) {
         int r;
 
         /* It only wakes us. */
-        r = sd_bus_add_match(bus, &match, NAME_MATCH, NULL, NULL);
+        r = sd_bus_add_match(bus, &match, RESTART_MATCH, NULL, NULL);
         while (r >= 0) {
                 if (sd_bus_get_name_creds(bus, TLOB_BUS_NAME, 0, NULL) >= 0)
                         return 1;

@@ -6,7 +6,8 @@
  * in verb-*.c; tlobctl knows only what the D-Bus interface says, keeps nothing, and needs no rights
  * of its own.
  *
- * Exit status: 0 done, 1 failed, 2 usage. The usage is checked before there is a connection.
+ * Exit status: 0 done, 1 failed, 2 usage; is-ok has more. The usage is checked before there is a
+ * connection.
  */
 
 #include <err.h>
@@ -40,8 +41,19 @@ static const Verb verbs[] = {
         { "cat", "UNIT", 1, 1, 0, false, verb_cat, "Show the files that bind a unit" },
         { "monitor", "", 0, 0, TAKES(GROUP_UNIT) | TAKES(GROUP_BINDING), false, verb_monitor,
           "Show violations as they happen" },
+        { "top", "[PATTERN]", 0, 1,
+          TAKES(GROUP_TOP) | TAKES(GROUP_LINES) | TAKES(GROUP_UNIT) | TAKES(GROUP_BINDING), false,
+          verb_top, "Show bindings or units as they change" },
         { "violations", "", 0, 0, TAKES(GROUP_LINES) | TAKES(GROUP_UNIT) | TAKES(GROUP_BINDING),
           false, verb_violations, "Show recent violations" },
+        { "is-ok", "UNIT | BINDING...", 1, INT_MAX, TAKES(GROUP_CHECK) | TAKES(GROUP_SINCE), false,
+          verb_is_ok, "Check whether budgets are kept" },
+        { "plot", "UNIT | BINDING...", 1, INT_MAX, TAKES(GROUP_PLOT) | TAKES(GROUP_SINCE), false,
+          verb_plot, "Draw how long windows take" },
+        { "report", "[UNIT | BINDING...]", 0, INT_MAX, TAKES(GROUP_OUTPUT) | TAKES(GROUP_SINCE),
+          false, verb_report, "Write a page on what was over its budget" },
+        { "metrics", "", 0, 0, TAKES(GROUP_OUTPUT) | TAKES(GROUP_UNIT) | TAKES(GROUP_BINDING),
+          false, verb_metrics, "Print what was counted, for Prometheus" },
         { "add-binding", "NAME | LINE", 1, 1,
           TAKES(GROUP_UNIT) | TAKES(GROUP_PERSIST) | TAKES(GROUP_KEYS), true, verb_add_binding,
           "Add a binding" },

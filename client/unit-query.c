@@ -13,6 +13,7 @@
 
 #include <ctype.h>
 #include <err.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #include "base/sentence.h"
@@ -213,13 +214,23 @@ static uint32_t find_main_pid(sd_bus *bus, const char *unit) {
         return pid;
 }
 
-/* What its main process runs, as far as that can be seen: NULL if not. */
-static char *find_running(sd_bus *bus, const char *unit) {
+/*
+ * What its main process runs, and the tree it sees, as far as that can be seen: NULL if not, or if
+ * the file is not there any more.
+ */
+static char *find_running(sd_bus *bus, const char *unit, Root *ret_root) {
         uint32_t pid = find_main_pid(bus, unit);
-        char link[64];
+        char link[64], path[PATH_MAX], *running = NULL;
+        ssize_t n;
 
+        if (pid == 0)
+                return NULL;
         (void) snprintf(link, sizeof(link), "/proc/%u/exe", pid);
-        return pid > 0 ? realpath(link, NULL) : NULL;
+        n = readlink(link, path, sizeof(path) - 1);
+        if (n <= 0 || root_of_process(pid, ret_root) < 0)
+                return NULL;
+        path[n] = '\0';
+        return root_resolve(ret_root, path, &running) < 0 ? NULL : running;
 }
 
 uint32_t unit_main_pid_query(Connection *connection, const char *unit) {
@@ -227,10 +238,12 @@ uint32_t unit_main_pid_query(Connection *connection, const char *unit) {
 }
 
 /* A wrapper is not what somebody wants to measure. Takes program, or frees it. */
-static char *prefer_running(sd_bus *bus, const char *unit, char *program) {
-        _cleanup_free_ char *configured = realpath(program, NULL);
-        char *running = find_running(bus, unit);
+static char *prefer_running(sd_bus *bus, const char *unit, Root *ret_root, char *program) {
+        _cleanup_free_ char *configured = NULL;
+        char *running = find_running(bus, unit, ret_root);
 
+        if (running && root_resolve(ret_root, program, &configured) < 0)
+                configured = NULL;
         if (!running || streq_empty(running, configured)) {
                 free(running);
                 return program;
@@ -241,7 +254,7 @@ static char *prefer_running(sd_bus *bus, const char *unit, char *program) {
         return running;
 }
 
-int unit_program_query(Connection *connection, const char *name, char **ret) {
+int unit_program_query(Connection *connection, const char *name, Root *ret_root, char **ret) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_(unit_files_done) UnitFiles files = {};
         _cleanup_free_ char *id = NULL, *asked = NULL;
@@ -261,7 +274,8 @@ int unit_program_query(Connection *connection, const char *name, char **ret) {
         if (r < 0)
                 return complain(r, &error);
         if (*ret) {
-                *ret = prefer_running(connection->bus, asked, *ret);
+                *ret_root = ROOT_OWN;
+                *ret = prefer_running(connection->bus, asked, ret_root, *ret);
                 return 0;
         }
         warnx("%s starts no program", id);

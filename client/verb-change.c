@@ -127,8 +127,8 @@ static ExitStatus report_added(Client *client, const char *name, bool derived,
 static ExitStatus add_line(Client *client, const char *text) {
         _cleanup_(monitor_line_done) MonitorLine line = {};
         _cleanup_message_ sd_bus_message *reply = NULL;
-        static const char *const in_line[] = { "Executable", "Start",   "Stop",
-                                               "Function",   "Syscall", "BudgetSec" };
+        static const char *const in_line[] = { "Executable", "Start", "Stop",     "Function",
+                                               "Syscall",    "Mark",  "BudgetSec" };
         _cleanup_free_ char *derived = NULL;
 
         for (size_t i = 0; i < ELEMENTSOF(in_line); i++)

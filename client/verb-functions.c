@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * "tlobctl functions": what can be written after Function=, and USDT probes. Only files are read,
- * and only with the caller's own rights; tlobd is not asked. A name that several functions have is
- * of no use there, so the offset stands in its place.
+ * "tlobctl functions": what can be written after Function=, USDT probes and marks. Only files are
+ * read, and only with the caller's own rights; tlobd is not asked. A name that several functions
+ * have is of no use there, so the offset stands in its place.
  *
  * How a function can be left is only known when it has been decoded, which takes up to some
  * milliseconds: so it is looked at if the list is short, as one is from which somebody chooses.
@@ -22,6 +22,7 @@
 #include "elf/functions.h"
 #include "elf/libraries.h"
 #include "elf/library.h"
+#include "elf/mark.h"
 #include "elf/probe-kind.h"
 #include "note.h"
 #include "unit-query.h"
@@ -61,12 +62,16 @@ static bool is_library(const char *name) {
         return end && (end[3] == '\0' || end[3] == '.');
 }
 
-/* A path, the name of a library, or a service. Says what is wrong. */
-static int find_file(Client *client, const char *name, char **ret) {
+/*
+ * A path, the name of a library, or a service, whose processes may see other files. Says what is
+ * wrong.
+ */
+static int find_file(Client *client, const char *name, Root *ret_root, char **ret) {
         int r = 0;
 
+        *ret_root = ROOT_OWN;
         if (!strchr(name, '/') && !is_library(name))
-                return unit_program_query(&client->connection, name, ret);
+                return unit_program_query(&client->connection, name, ret_root, ret);
         if (strchr(name, '/')) {
                 *ret = strdup(name);
                 r = *ret ? 0 : -ENOMEM;
@@ -80,6 +85,7 @@ static int find_file(Client *client, const char *name, char **ret) {
 /* What was looked through. */
 typedef struct Search {
         Pattern pattern;
+        Root root; /* in which its paths are */
         json_object *rows;
         bool in_table;
         DebugServers *servers; /* NULL: none are asked */
@@ -177,6 +183,17 @@ static const char *choose_name(const Declared *declared, const char *offset) {
         return function->name;
 }
 
+static const char *kind_of(const ElfFunction *function) {
+        if (function->is_mark)
+                return "mark";
+        return function->is_usdt ? "usdt" : "function";
+}
+
+/* What is read by people says which key takes the name of a mark. */
+static const char *own_name(const ElfFunction *function) {
+        return function->name + (function->is_mark ? strlen(MARK_KEY) : 0);
+}
+
 /* In a table, what is written twice only takes room. */
 static int add_names(json_object *row, const Declared *declared, bool in_table) {
         const ElfFunction *function = declared->function;
@@ -185,14 +202,17 @@ static int add_names(json_object *row, const Declared *declared, bool in_table) 
         int r;
 
         (void) snprintf(offset, sizeof(offset), "0x%" PRIx64, function->offset);
-        name = choose_name(declared, offset);
-        if (*declaration == '\0' && name == offset)
+        name = function->is_mark && !in_table ? own_name(function) : choose_name(declared, offset);
+        if (function->arguments)
+                declaration = function->arguments;
+        else if (*declaration == '\0' && name == offset)
                 declaration = function->name;
         r = json_add_string(row, "Name", name);
         if (r >= 0 && !in_table)
-                r = json_add_string(row, "Function", function->ambiguous ? offset : function->name);
+                r = json_add_string(row, "Function",
+                                    function->ambiguous ? offset : own_name(function));
         if (r >= 0 && !in_table)
-                r = json_add_string(row, "Kind", function->is_usdt ? "usdt" : "function");
+                r = json_add_string(row, "Kind", kind_of(function));
         if (r >= 0)
                 r = json_add_string(row, "Declaration",
                                     in_table && name == declaration ? "" : declaration);
@@ -237,8 +257,8 @@ static int make_remark(const ElfFile *elf, const ElfFunction *function, char **r
         const char *why = NULL;
         int r;
 
-        if (function->is_usdt || elf_file_is_go(elf)) {
-                *ret = strdup(function->is_usdt ? "" : "refused: it is Go code");
+        if (function->is_usdt) {
+                *ret = strdup("");
                 return *ret ? 0 : -ENOMEM;
         }
         (void) function_find_entry(elf, function->offset, &entry);
@@ -247,6 +267,8 @@ static int make_remark(const ElfFile *elf, const ElfFunction *function, char **r
                 return r;
         if (r < 0)
                 *ret = sentence_make("refused: it %s", why);
+        else if (elf_file_is_go(elf) && exits.n_switches == 0)
+                *ret = strdup("refused: it is not a function of Go");
         else
                 *ret = strdup(exits.n_returns == 0 ? "left by tail calls only" : "");
         return *ret ? 0 : -ENOMEM;
@@ -312,6 +334,9 @@ static int complain_none(const Search *search, const char *path) {
         if (search->pattern.text &&
             strncmp(search->pattern.text, USDT_PLACE, strlen(USDT_PLACE)) == 0)
                 warnx("No USDT probe of %s matches '%s'", files, search->pattern.text);
+        else if (search->pattern.text &&
+                 strncmp(search->pattern.text, MARK_KEY, strlen(MARK_KEY)) == 0)
+                warnx("No mark of %s matches '%s'", files, search->pattern.text);
         else if (search->n_functions == 0)
                 warnx("%s name%s no functions%s%s", files, one ? "s" : "",
                       search->any_stripped ? one ? ": it is stripped; install its debug symbols"
@@ -319,10 +344,11 @@ static int complain_none(const Search *search, const char *path) {
                                            : "",
                       search->any_stripped ? debug_servers_advise(search->servers) : "");
         else
-                warnx("None of the %zu functions that %s name%s%s%s%s matches '%s'",
+                warnx("None of the %zu functions that %s name%s%s%s%s matches '%s'%s%s",
                       search->n_functions, files, one ? "s" : "", search->any_stripped ? ", " : "",
                       search->any_stripped ? what : "", search->any_stripped ? "," : "",
-                      search->pattern.text);
+                      search->pattern.text, search->any_stripped ? "; install debug symbols" : "",
+                      search->any_stripped ? debug_servers_advise(search->servers) : "");
         return -ENOENT;
 }
 
@@ -353,7 +379,7 @@ static int look_through_libraries(Search *search, const char *program) {
         _cleanup_(libraries_done) Libraries libraries = {};
         int r;
 
-        r = libraries_find(&ROOT_OWN, program, &libraries);
+        r = libraries_find(&search->root, program, &libraries);
         if (r == -E2BIG)
                 warnx("%s has more than %u libraries", program, LIBRARIES_MAX);
         for (size_t i = 1; i < libraries.n && r >= 0; i++) {
@@ -364,7 +390,7 @@ static int look_through_libraries(Search *search, const char *program) {
                 if (!library->path)
                         warnx("No library '%s', which %s needs, was found, ignoring", library->name,
                               libraries.items[library->loader].path);
-                else if (elf_file_open(library->path, &elf, &error) < 0)
+                else if (elf_file_open_in(&search->root, library->path, &elf, &error) < 0)
                         warnx("%s, ignoring", error ?: "Out of memory");
                 else
                         r = look_through(search, elf);
@@ -378,7 +404,7 @@ static int search_file(const Client *client, Search *search, const char *path) {
         _cleanup_free_ char *error = NULL;
         int r;
 
-        r = elf_file_open(path, &elf, &error);
+        r = elf_file_open_in(&search->root, path, &elf, &error);
         if (r < 0 && error)
                 warnx("%s", error);
         if (r >= 0)
@@ -393,6 +419,7 @@ static int search_file(const Client *client, Search *search, const char *path) {
 
 static void search_done(Search *search) {
         debug_servers_free(search->servers);
+        root_done(&search->root);
         free(search->build_id);
 }
 
@@ -410,6 +437,7 @@ static void note_fetched(const Search *search) {
 static int show(Client *client, const char *name, const char *pattern) {
         _cleanup_(search_done) Search search = {
                 .pattern = { .text = pattern, .is_glob = pattern && strpbrk(pattern, "*?[") },
+                .root = ROOT_OWN,
                 .servers = debug_servers_new(),
         };
         _cleanup_json_ json_object *rows = json_object_new_array();
@@ -421,7 +449,7 @@ static int show(Client *client, const char *name, const char *pattern) {
                 return -ENOMEM;
         search.rows = rows;
         search.in_table = output->json == JSON_OFF;
-        r = find_file(client, name, &path);
+        r = find_file(client, name, &search.root, &path);
         if (r >= 0)
                 r = search_file(client, &search, path);
         if (r < 0)

@@ -15,20 +15,20 @@
 #include "bus-json.h"
 #include "event.h"
 #include "filter.h"
+#include "restart.h"
+#include "sender.h"
 #include "tlob-bus.h"
 #include "verbs.h"
-
-#define NAME_OWNER_MATCH                                                                           \
-        "type='signal',sender='org.freedesktop.DBus',path='/org/freedesktop/DBus',"                \
-        "interface='org.freedesktop.DBus',member='NameOwnerChanged',arg0='" TLOB_BUS_NAME "'"
 
 typedef struct Monitor {
         Client *client;
         Filter filter;
+        Sender sender;
 } Monitor;
 
 static void monitor_done(Monitor *monitor) {
         filter_done(&monitor->filter);
+        sender_done(&monitor->sender);
 }
 
 /* Writes it out at once: the reader may be a program that waits for the line. */
@@ -70,6 +70,8 @@ static int on_report(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_json_ json_object *event = NULL;
         int r;
 
+        if (!sender_is_tlobd(&monitor->sender, m))
+                return 0;
         r = read_event(m, event_arguments, &event);
         if (r < 0)
                 return connection_complain_reply(r);
@@ -85,6 +87,8 @@ static int on_records_lost(sd_bus_message *m, void *userdata, sd_bus_error *erro
         Monitor *monitor = userdata;
         int r;
 
+        if (!sender_is_tlobd(&monitor->sender, m))
+                return 0;
         r = read_event(m, arguments, &event);
         if (r < 0)
                 return connection_complain_reply(r);
@@ -99,6 +103,8 @@ static int on_name_owner_changed(sd_bus_message *m, void *userdata, sd_bus_error
         const char *name, *old, *new;
         int r;
 
+        if (!sender_is_bus(m))
+                return 0;
         r = sd_bus_message_read(m, "sss", &name, &old, &new);
         if (r < 0)
                 return connection_complain_reply(r);
@@ -120,7 +126,7 @@ static int add_matches(sd_bus *bus, Monitor *monitor) {
         };
         int r;
 
-        r = sd_bus_add_match(bus, NULL, NAME_OWNER_MATCH, on_name_owner_changed, monitor);
+        r = sd_bus_add_match(bus, NULL, RESTART_MATCH, on_name_owner_changed, monitor);
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(signals); i++)
                 r = sd_bus_match_signal(bus, NULL, TLOB_BUS_NAME, TLOB_BUS_PATH,
                                         TLOB_BUS_MANAGER_INTERFACE, signals[i].member,

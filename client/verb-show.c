@@ -60,7 +60,7 @@ static const Field all_list_fields[] = {
         { "BudgetNSec", "BUDGET", FIELD_BUDGET },
         { "Windows", "WINDOWS", FIELD_COUNT },
         { "Violations", "VIOLATIONS", FIELD_PROBLEM },
-        { "BackendReason", "WHY THIS BACK END", FIELD_WRAPPED },
+        { "BackendReason", "REASON", FIELD_WRAPPED },
         {},
 };
 
@@ -91,6 +91,7 @@ static const Field binding_fields[] = {
         { "shown-p99.9", "p99.9", FIELD_DURATION },
         { "MaxNSec", "Longest window", FIELD_DURATION },
         { "shown-builds", "Builds", FIELD_LINES },
+        { "shown-action", "On violation", FIELD_TEXT },
         { "ProbesNSec", "Overhead", FIELD_DURATION },
         { "Counters", "Counters", FIELD_COUNTERS },
         {},
@@ -294,6 +295,19 @@ static int add_budget(json_object *binding) {
         return text ? json_add_string(binding, "shown-budget", text) : -ENOMEM;
 }
 
+/* "capture@.service: started 2 times, not started 5 times" */
+static int add_action(json_object *binding) {
+        const char *unit = json_string(binding, "OnViolation");
+        _cleanup_free_ char *text = NULL;
+
+        if (*unit == '\0')
+                return 0;
+        text = sentence_make("%s: started %" PRIu64 " times, not started %" PRIu64 " times", unit,
+                             json_number(binding, "OnViolationStarted"),
+                             json_number(binding, "OnViolationSkipped"));
+        return text ? json_add_string(binding, "shown-action", text) : -ENOMEM;
+}
+
 static int show_binding(Output *output, json_object *binding) {
         int r;
 
@@ -302,6 +316,8 @@ static int show_binding(Output *output, json_object *binding) {
                 r = add_builds(binding);
         if (r >= 0)
                 r = add_budget(binding);
+        if (r >= 0)
+                r = add_action(binding);
         if (r < 0)
                 return r;
         return output_sheet(output, json_string(binding, "Name"), binding_fields, binding);

@@ -120,9 +120,8 @@ static int report_bad(Verification *verification, const Binding *binding, const 
  * systemd starts units that tlobd has never heard of, but none that do not exist. Returns 1 if it
  * does not.
  */
-static int report_missing_unit(Verification *verification, const Binding *binding) {
+static int report_if_missing(Verification *verification, const Binding *binding, const char *unit) {
         Client *client = verification->client;
-        const char *unit = binding ? binding->unit : client->options.unit;
         _cleanup_free_ char *sentence = NULL, *missing = NULL;
         int r;
 
@@ -138,6 +137,20 @@ static int report_missing_unit(Verification *verification, const Binding *bindin
                 return -ENOMEM;
         r = report_bad(verification, binding, sentence);
         return r < 0 ? r : 1;
+}
+
+/* The unit that it is for, and the one that it starts. */
+static int report_missing_units(Verification *verification, const Binding *binding) {
+        const Options *options = &verification->client->options;
+        const char *units[] = {
+                binding ? binding->unit : options->unit,
+                binding ? binding->on_violation : options_get_key(options, "OnViolation"),
+        };
+        int r = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(units) && r == 0; i++)
+                r = report_if_missing(verification, binding, units[i]);
+        return r;
 }
 
 /*
@@ -160,7 +173,7 @@ static int verify(Verification *verification, const Binding *binding) {
                         warnx("%s", reason);
                 return r;
         }
-        r = report_missing_unit(verification, binding);
+        r = report_missing_units(verification, binding);
         if (r != 0)
                 return r < 0 ? r : 0;
         r = add_place(result, binding);

@@ -15,6 +15,8 @@ typedef enum ExitStatus {
         STATUS_DONE = 0,
         STATUS_FAILED = 1,
         STATUS_USAGE = 2,
+        STATUS_UNMEASURED = 3, /* is-ok; and metrics, of a file that says that there is no tlobd */
+        STATUS_UNKNOWN = 4,    /* is-ok */
 } ExitStatus;
 
 typedef struct Client {
@@ -47,14 +49,27 @@ ExitStatus verb_reset_statistics(Client *client, int argc, char **argv);
 ExitStatus verb_cat(Client *client, int argc, char **argv);
 ExitStatus verb_edit(Client *client, int argc, char **argv);
 
+/* verb-is-ok.c: does it keep its budget? */
+ExitStatus verb_is_ok(Client *client, int argc, char **argv);
+
+/* verb-plot.c: how long do windows take? */
+ExitStatus verb_plot(Client *client, int argc, char **argv);
+
+/* verb-metrics.c: what was counted, for Prometheus */
+ExitStatus verb_metrics(Client *client, int argc, char **argv);
+
+/* verb-report.c: what was over its budget, when, and why? */
+ExitStatus verb_report(Client *client, int argc, char **argv);
+
 /* verb-functions.c: what can be named */
 ExitStatus verb_functions(Client *client, int argc, char **argv);
 
 /* verb-suggest.c: what could be named, and which budget it could have */
 ExitStatus verb_suggest(Client *client, int argc, char **argv);
 
-/* verb-monitor.c, verb-violations.c, verb-verify.c */
+/* verb-monitor.c, verb-top.c, verb-violations.c, verb-verify.c */
 ExitStatus verb_monitor(Client *client, int argc, char **argv);
+ExitStatus verb_top(Client *client, int argc, char **argv);
 ExitStatus verb_violations(Client *client, int argc, char **argv);
 ExitStatus verb_verify(Client *client, int argc, char **argv);
 

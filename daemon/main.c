@@ -6,6 +6,7 @@
  */
 
 #include <getopt.h>
+#include <malloc.h>
 #include <signal.h>
 
 #include "backend/backend.h"
@@ -16,6 +17,12 @@
 #include "version.h"
 
 #define DIRECTORIES_MAX 8
+
+/*
+ * What is larger is no part of the heap, from which little is ever given back: tables that stay
+ * mostly empty, and what is read once, as the type information of the kernel.
+ */
+#define MEMORY_SMALL (128 << 10)
 
 static int arg_log_level = LOG_INFO;
 static const char *arg_keep_in;
@@ -163,5 +170,6 @@ int main(int argc, char *argv[]) {
                 return r < 0 ? 2 : EXIT_SUCCESS;
         log_set_max_level(arg_log_level);
         ignore_signals();
+        (void) mallopt(M_MMAP_THRESHOLD, MEMORY_SMALL);
         return run() < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

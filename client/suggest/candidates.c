@@ -10,6 +10,7 @@
 #include "base/system-call.h"
 #include "base/trace-event.h"
 #include "elf/function-exits.h"
+#include "elf/mark.h"
 #include "elf/usdt.h"
 
 #define RANKED_MAX      128
@@ -329,10 +330,15 @@ static int add_pair(Candidates *candidates, const char *inside, const Probe *beg
                     const char *end) {
         _cleanup_free_ char *start = sentence_make(USDT_PLACE "%s", begin->name);
         _cleanup_free_ char *stop = sentence_make(USDT_PLACE "%s", end);
+        _cleanup_free_ char *label = NULL;
+        const char *mark;
+        size_t n;
 
         if (!start || !stop)
                 return -ENOMEM;
-        return add(candidates, start, inside, start, stop, begin->spent_ns);
+        n = mark_of_places(start, stop, &mark);
+        label = n > 0 ? sentence_make(MARK_KEY "%.*s", (int) n, mark) : strdup(start);
+        return label ? add(candidates, label, inside, start, stop, begin->spent_ns) : -ENOMEM;
 }
 
 int candidates_add_usdt(Candidates *candidates, const Stretches *stretches, const Stacks *stacks,
@@ -365,6 +371,8 @@ char *candidate_make_name(const Candidate *candidate, unsigned number) {
         char name[NAME_MAX_LENGTH + 1] = "";
         size_t n = 0;
 
+        if (strncmp(label, MARK_KEY, strlen(MARK_KEY)) == 0)
+                label += strlen(MARK_KEY);
         if (strchr(label, ':'))
                 label = strrchr(label, ':') + 1;
         for (; *label && n < NAME_MAX_LENGTH; label++)

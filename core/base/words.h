@@ -31,6 +31,7 @@ enum tlob_end {
         TLOB_END_EXEC,      /* the task began another program */
         TLOB_END_ABANDONED, /* its return can no longer come: longjmp(), an exception */
         TLOB_END_REMOVED,   /* the binding was removed */
+        TLOB_END_SWITCHED,  /* its goroutine has left the task: what it did since is not known */
         TLOB_N_ENDS,
 };
 
@@ -41,6 +42,8 @@ enum tlob_stop {
         TLOB_STOP_RETURN_PROBE,
         TLOB_STOP_EXITS, /* at a way out of the function: its return address is still there */
         TLOB_STOP_CALL,  /* when the system call that it is has come to its end */
+        /* as TLOB_STOP_EXITS, of a function of Go; or where a goroutine leaves its thread */
+        TLOB_STOP_GO,
 };
 
 #define TLOB_COMM_LEN 16 /* TASK_COMM_LEN: the name of a task, without a zero at its end */

@@ -32,6 +32,7 @@ int binding_new(const char *name, Binding **ret) {
                 .priority = LOG_WARNING,
                 .enabled = true,
                 .cpu_limit = BINDING_CPU_LIMIT,
+                .on_violation_interval_ns = BINDING_ON_VIOLATION_NS,
                 .measurement.state = BINDING_WAITING,
         };
         for (size_t i = 0; i < TLOB_N_BUDGETS; i++)
@@ -88,6 +89,7 @@ Binding *binding_free(Binding *binding) {
         free(binding->view.root_directory);
         free(binding->view.program);
         source_done(&binding->source);
+        free(binding->on_violation);
         free(binding->build_id);
         free(binding->stop);
         free(binding->start);
@@ -271,6 +273,16 @@ static int check_places(const Binding *binding, char **ret_error) {
                                  : check_executable(binding, ret_error);
 }
 
+/* systemd starts a service for tlobd as it would for root. */
+static int check_rights(const Binding *binding, char **ret_error) {
+        if (!binding->on_violation || binding->source.added_by == 0)
+                return 0;
+        return sentence_error(-EACCES, ret_error,
+                              "OnViolation=%s starts a service as root would: only root may add a "
+                              "binding with it",
+                              binding->on_violation);
+}
+
 int binding_check(const Binding *binding, char **ret_error) {
         int r;
 
@@ -293,7 +305,7 @@ int binding_check(const Binding *binding, char **ret_error) {
                 return sentence_error(-EINVAL, ret_error,
                                       "BudgetSec= is missing: write the longest time that a window "
                                       "may take, or infinity to measure only");
-        return 0;
+        return check_rights(binding, ret_error);
 }
 
 int binding_set_state(Binding *binding, BindingState state, const char *reason) {
@@ -396,6 +408,7 @@ void binding_adopt(Binding *binding, Binding *from) {
         SWAP(binding->users, from->users);
         SWAP(binding->measurement, from->measurement);
         SWAP(binding->limit, from->limit);
+        SWAP(binding->action, from->action);
         SWAP(binding->former, from->former);
         if (binding->former)
                 binding->former->latter = binding;

@@ -28,7 +28,8 @@
 #define BUDGET_MAX_NS UINT64_C(3600000000000)
 #define BUDGET_NONE   UINT64_MAX
 
-#define BINDING_CPU_LIMIT 50 /* if not configured */
+#define BINDING_CPU_LIMIT       50 /* if not configured */
+#define BINDING_ON_VIOLATION_NS (60 * UINT64_C(1000000000))
 
 typedef enum BindingState {
         BINDING_ACTIVE,   /* it measures */
@@ -94,7 +95,7 @@ typedef struct BindingSites {
          * return: a window lasts no longer than its frame.
          */
         bool has_frame;
-        FunctionExits exits; /* TLOB_STOP_EXITS */
+        FunctionExits exits; /* TLOB_STOP_EXITS, TLOB_STOP_GO */
 } BindingSites;
 
 void binding_sites_done(BindingSites *sites);
@@ -184,6 +185,13 @@ typedef struct BindingMeasurement {
         bool is_compared;        /* the last build with the one before, and it was told */
 } BindingMeasurement;
 
+/* Units that were started on its violations. */
+typedef struct BindingAction {
+        uint64_t last_ns; /* when the last one was; 0: none was */
+        uint64_t n_started;
+        uint64_t n_skipped; /* too soon, or for want of something */
+} BindingAction;
+
 /* Reports that the rate limit holds back. */
 typedef struct BindingLimit {
         RateLimit rate;
@@ -208,8 +216,10 @@ typedef struct Binding {
         bool required;
         bool enabled;
         unsigned cpu_limit; /* what its probes may cost, in percent of a CPU; see base/percent.h */
-        bool unsafe;        /* Start= and Stop= are right, though nothing in the file tells */
-        bool wants_copies;  /* not configured: to be resolved with BindingResolved.copies */
+        char *on_violation; /* a service to be started; NULL: none */
+        uint64_t on_violation_interval_ns; /* at most once in this time */
+        bool unsafe;       /* Start= and Stop= are right, though nothing in the file tells */
+        bool wants_copies; /* not configured: to be resolved with BindingResolved.copies */
         BindingSource source;
 
         /* What holds: the configured budgets, or those of SetBudget(). BUDGET_NONE: not limited. */
@@ -240,6 +250,7 @@ typedef struct Binding {
         BindingUsers users;
         BindingMeasurement measurement;
         BindingLimit limit;
+        BindingAction action;
 } Binding;
 
 /* Takes a full name. Returns 0, -EINVAL (not a full name), -ENOMEM. */
@@ -276,8 +287,9 @@ int binding_add_error(Binding *binding, const char *key, const char *text);
 void binding_clear_error(Binding *binding, const char *key);
 
 /*
- * Checks what can only be seen when all keys are there (Start= missing, stop = start ...).
- * Returns 0 or -EINVAL with a sentence in *ret_error.
+ * Checks what can only be seen when all keys are there (Start= missing, stop = start ...). Returns
+ * 0, -EINVAL, or -EACCES (it starts a service, and was not added by root), with a sentence in
+ * *ret_error.
  */
 int binding_check(const Binding *binding, char **ret_error);
 

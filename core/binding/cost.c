@@ -47,6 +47,7 @@ void binding_read_probe_kinds(Binding *binding, int fd) {
                 resolved->stop_kind = kind_of_site(&sites->stop, fd);
                 break;
         case TLOB_STOP_EXITS:
+        case TLOB_STOP_GO:
                 resolved->stop_kind = kind_of_exits(&sites->exits, fd);
                 break;
         case TLOB_STOP_RETURN_PROBE:

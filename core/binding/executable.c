@@ -49,6 +49,12 @@ int binding_open_root(const Binding *binding, Root *ret, char **ret_error) {
         return 0;
 }
 
+static const char *name_of_program(const char *path) {
+        const char *slash = strrchr(path, '/');
+
+        return slash ? slash + 1 : path;
+}
+
 /* Programs that run others' code: a function of theirs is hardly ever meant. */
 static bool is_interpreter(const char *program) {
         static const char *const names[] = {
@@ -56,13 +62,24 @@ static bool is_interpreter(const char *program) {
                 "java", "ksh",    "lua",     "mksh", "node",  "nodejs", "perl", "php",
                 "pypy", "python", "ruby",    "sh",   "tclsh", "tcsh",   "zsh",
         };
-        const char *name = strrchr(program, '/');
+        const char *name = name_of_program(program);
         size_t n;
 
-        name = name ? name + 1 : program;
         n = strcspn(name, "0123456789.-");
         for (size_t i = 0; i < ELEMENTSOF(names); i++)
                 if (strlen(names[i]) == n && strncmp(names[i], name, n) == 0)
+                        return true;
+        return false;
+}
+
+/* Programs that run others in containers, and are the main process of a unit themselves. */
+static bool is_container_manager(const char *program) {
+        static const char *const names[] = {
+                "conmon", "crun", "docker", "lxc-start", "podman", "runc", "systemd-nspawn",
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                if (streq(name_of_program(program), names[i]))
                         return true;
         return false;
 }
@@ -129,6 +146,12 @@ static int take_program(const Binding *binding, const Root *root, char **ret_pat
                 return sentence_error(
                         -EINVAL, ret_error,
                         "The program of %s is not known: write Executable=", binding->unit);
+        if (is_container_manager(binding->view.program))
+                return sentence_error(-EINVAL, ret_error,
+                                      "ExecStart= of %s is %s, which starts a container: write "
+                                      "Executable= with the path that the program or library in "
+                                      "the container has on this machine",
+                                      binding->unit, binding->view.program);
         if (is_interpreter(binding->view.program)) {
                 describe_running(binding, running, sizeof(running));
                 return sentence_error(-EINVAL, ret_error,

@@ -16,22 +16,10 @@
 #include <syslog.h>
 
 #include "base/duration.h"
-#include "base/mangled-name.h"
 #include "base/percent.h"
 #include "base/sentence.h"
-#include "base/system-call.h"
-#include "base/trace-event.h"
 #include "base/unit-name.h"
-#include "binding/call.h"
-#include "binding/event.h"
-
-typedef struct BindingKey {
-        const char *name;
-        int (*set)(Binding *binding, const struct BindingKey *key, const char *value,
-                   char **ret_error);
-        int (*get)(const Binding *binding, const struct BindingKey *key, char **ret_value);
-        size_t where; /* offsetof() its field, or which budget */
-} BindingKey;
+#include "binding/internal.h"
 
 static char **text_field(const Binding *binding, const BindingKey *key) {
         return (char **) ((char *) binding + key->where);
@@ -48,7 +36,7 @@ static bool has_comment(const char *value) {
         return false;
 }
 
-static int check_text(const BindingKey *key, const char *value, char **ret_error) {
+int key_check_text(const BindingKey *key, const char *value, char **ret_error) {
         size_t n = strlen(value);
 
         if (!text_is_printable(value))
@@ -67,168 +55,13 @@ static int check_text(const BindingKey *key, const char *value, char **ret_error
         return 0;
 }
 
-static int set_text(Binding *binding, const BindingKey *key, const char *value, char **ret_error) {
+int key_set_text(Binding *binding, const BindingKey *key, const char *value, char **ret_error) {
         int r;
 
-        r = check_text(key, value, ret_error);
+        r = key_check_text(key, value, ret_error);
         if (r < 0)
                 return r;
         return free_and_strdup(text_field(binding, key), *value != '\0' ? value : NULL);
-}
-
-/* Takes a component off a path; what leads nowhere else is skipped. */
-static size_t next_component(const char **path, const char **ret) {
-        size_t n;
-
-        do {
-                *path += strspn(*path, "/");
-                n = strcspn(*path, "/");
-                *ret = *path;
-                *path += n;
-        } while (n == 1 && **ret == '.');
-        return n;
-}
-
-/* Paths that mean whoever opens them: here, a process of tlobd. */
-static bool is_own_to_each(const char *path) {
-        static const char *const places[][2] = {
-                { "proc", "self" }, { "proc", "thread-self" }, { "dev", "fd" },
-                { "dev", "stdin" }, { "dev", "stdout" },       { "dev", "stderr" },
-        };
-        const char *parts[2];
-        size_t lengths[2];
-
-        for (size_t i = 0; i < ELEMENTSOF(parts); i++)
-                lengths[i] = next_component(&path, &parts[i]);
-        for (size_t i = 0; i < ELEMENTSOF(places); i++)
-                if (strlen(places[i][0]) == lengths[0] && strlen(places[i][1]) == lengths[1] &&
-                    strncmp(places[i][0], parts[0], lengths[0]) == 0 &&
-                    strncmp(places[i][1], parts[1], lengths[1]) == 0)
-                        return true;
-        return false;
-}
-
-static int set_executable(Binding *binding, const BindingKey *key, const char *value,
-                          char **ret_error) {
-        if (value[0] != '/' && (strchr(value, '/') || value[0] == '.'))
-                return sentence_error(-EINVAL, ret_error,
-                                      "%s=%s is neither an absolute path nor the name of a library",
-                                      key->name, value);
-        if (value[0] == '/' && is_own_to_each(value))
-                return sentence_error(-EINVAL, ret_error,
-                                      "%s=%s names a different file in each process that opens "
-                                      "it, tlobd included: write the path of the file itself",
-                                      key->name, value);
-        return set_text(binding, key, value, ret_error);
-}
-
-static int check_site(const BindingKey *key, const char *value, char **ret_error) {
-        if (strpbrk(value, name_is_of_source(value) ? "\t" : " \t"))
-                return sentence_error(-EINVAL, ret_error,
-                                      "%s=%s is not a place in a program: write a symbol, "
-                                      "symbol+0x1c, or an offset such as 0x12a0",
-                                      key->name, value);
-        return check_text(key, value, ret_error);
-}
-
-static int set_start(Binding *binding, const BindingKey *key, const char *value, char **ret_error) {
-        const char *call = system_call_of_place(value);
-        int r;
-
-        if (stop_is_return(value))
-                return sentence_error(-EINVAL, ret_error,
-                                      "%s=%s is not possible: only Stop= can be the return",
-                                      key->name, value);
-        r = check_site(key, value, ret_error);
-        if (r >= 0 && call)
-                r = place_check_call(key->name, value, call, ret_error);
-        if (r >= 0)
-                r = place_check_event(key->name, value, ret_error);
-        if (r < 0)
-                return r;
-        return free_and_strdup(&binding->start, *value != '\0' ? value : NULL);
-}
-
-static int set_stop(Binding *binding, const BindingKey *key, const char *value, char **ret_error) {
-        int r;
-
-        if (system_call_of_place(value))
-                return sentence_error(-EINVAL, ret_error,
-                                      "%s=%s is not possible: only Start= can be a system call",
-                                      key->name, value);
-
-        r = check_site(key, value, ret_error);
-        if (r >= 0)
-                r = place_check_event(key->name, value, ret_error);
-        if (r < 0)
-                return r;
-        return free_and_strdup(&binding->stop, *value != '\0' ? value : NULL);
-}
-
-/* From start to return: what such a key is short for. */
-static int set_whole(Binding *binding, const BindingKey *key, const char *start, char **ret_error) {
-        _cleanup_free_ char *stop = NULL;
-        int r;
-
-        r = free_and_strdup(&stop, *start != '\0' ? "return" : NULL);
-        if (r < 0)
-                return r;
-        r = set_start(binding, key, start, ret_error);
-        if (r < 0)
-                return r;
-        free(binding->stop);
-        binding->stop = TAKE_PTR(stop);
-        return 0;
-}
-
-static int set_function(Binding *binding, const BindingKey *key, const char *value,
-                        char **ret_error) {
-        const char *call = system_call_of_place(value);
-
-        if (call)
-                return sentence_error(-EINVAL, ret_error,
-                                      "%s=%s is not a function: write Syscall=%s", key->name, value,
-                                      call);
-        if (strncmp(value, USDT_PLACE, strlen(USDT_PLACE)) == 0 || trace_event_of_place(value))
-                return sentence_error(-EINVAL, ret_error,
-                                      "%s=%s is not a function: write it as Start=, and where the "
-                                      "window ends as Stop=",
-                                      key->name, value);
-        return set_whole(binding, key, value, ret_error);
-}
-
-static int set_system_call(Binding *binding, const BindingKey *key, const char *value,
-                           char **ret_error) {
-        char start[BINDING_VALUE_MAX + 16] = "";
-        int r;
-
-        if (*value == '\0')
-                return set_whole(binding, key, value, ret_error);
-        r = place_check_call(key->name, value, value, ret_error);
-        if (r < 0)
-                return r;
-        (void) snprintf(start, sizeof(start), SYSTEM_CALL_PLACE "%s", value);
-        return set_whole(binding, key, start, ret_error);
-}
-
-#define BUILD_ID_LENGTH_MIN 8
-#define BUILD_ID_LENGTH_MAX 128
-
-static int set_build_id(Binding *binding, const BindingKey *key, const char *value,
-                        char **ret_error) {
-        size_t n = strlen(value);
-        int r;
-
-        if (n > 0 && (n < BUILD_ID_LENGTH_MIN || n > BUILD_ID_LENGTH_MAX || n % 2 != 0 ||
-                      strspn(value, "0123456789abcdefABCDEF") != n))
-                return sentence_error(-EINVAL, ret_error,
-                                      "%s=%s is not a build-id: write all its hexadecimal digits, "
-                                      "as 'tlobctl verify' and 'file' show them",
-                                      key->name, value);
-        r = free_and_strdup(&binding->build_id, n > 0 ? value : NULL);
-        for (char *p = binding->build_id; r >= 0 && p && *p != '\0'; p++)
-                *p = (char) tolower((unsigned char) *p);
-        return r;
 }
 
 static int set_unit(Binding *binding, const BindingKey *key, const char *value, char **ret_error) {
@@ -237,7 +70,7 @@ static int set_unit(Binding *binding, const BindingKey *key, const char *value, 
                                       "%s=%s is not the name of a service, slice or scope: write "
                                       "it with its suffix, such as nginx.service",
                                       key->name, value);
-        return set_text(binding, key, value, ret_error);
+        return key_set_text(binding, key, value, ret_error);
 }
 
 static int get_text(const Binding *binding, const BindingKey *key, char **ret_value) {
@@ -440,14 +273,53 @@ static int get_cpu_limit(const Binding *binding, const BindingKey *key, char **r
         return *ret_value ? 1 : -ENOMEM;
 }
 
+static int set_on_violation(Binding *binding, const BindingKey *key, const char *value,
+                            char **ret_error) {
+        const char *type = unit_name_type(value, UNIT_ANY);
+
+        if (*value != '\0' && (!unit_name_is_valid(value) || !type || !streq(type, ".service")))
+                return sentence_error(-EINVAL, ret_error,
+                                      "%s=%s is not the name of a service: write it with its "
+                                      "suffix, such as capture@.service",
+                                      key->name, value);
+        return key_set_text(binding, key, value, ret_error);
+}
+
+#define INTERVAL_MIN_NS NSEC_PER_SEC
+#define INTERVAL_MAX_NS (24 * NSEC_PER_HOUR)
+
+static int set_interval(Binding *binding, const BindingKey *key, const char *value,
+                        char **ret_error) {
+        uint64_t ns = BINDING_ON_VIOLATION_NS;
+
+        if (*value != '\0' &&
+            (duration_parse(value, &ns) < 0 || ns < INTERVAL_MIN_NS || ns > INTERVAL_MAX_NS))
+                return sentence_error(-EINVAL, ret_error,
+                                      "%s=%s is not a possible time: write one from 1s to 24h, "
+                                      "with its unit",
+                                      key->name, value);
+        binding->on_violation_interval_ns = ns;
+        return 0;
+}
+
+static int get_interval(const Binding *binding, const BindingKey *key, char **ret_value) {
+        char text[DURATION_MAX];
+
+        if (binding->on_violation_interval_ns == BINDING_ON_VIOLATION_NS)
+                return 0;
+        *ret_value = strdup(duration_format(binding->on_violation_interval_ns, text));
+        return *ret_value ? 1 : -ENOMEM;
+}
+
 /* X(name, set, get, where) */
 #define BINDING_KEYS(X)                                                                            \
-        X("Executable", set_executable, get_text, offsetof(Binding, executable))                   \
-        X("Start", set_start, get_text, offsetof(Binding, start))                                  \
-        X("Stop", set_stop, get_text, offsetof(Binding, stop))                                     \
-        X("Function", set_function, NULL, 0)                                                       \
-        X("Syscall", set_system_call, NULL, 0)                                                     \
-        X("BuildID", set_build_id, get_text, offsetof(Binding, build_id))                          \
+        X("Executable", key_set_executable, get_text, offsetof(Binding, executable))               \
+        X("Start", key_set_start, get_text, offsetof(Binding, start))                              \
+        X("Stop", key_set_stop, get_text, offsetof(Binding, stop))                                 \
+        X("Function", key_set_function, NULL, 0)                                                   \
+        X("Syscall", key_set_system_call, NULL, 0)                                                 \
+        X("Mark", key_set_mark, NULL, 0)                                                           \
+        X("BuildID", key_set_build_id, get_text, offsetof(Binding, build_id))                      \
         X("BudgetSec", set_budget, get_budget, TLOB_BUDGET_TOTAL)                                  \
         X("RunningBudgetSec", set_budget, get_budget, TLOB_BUDGET_RUNNING)                         \
         X("WaitingBudgetSec", set_budget, get_budget, TLOB_BUDGET_WAITING)                         \
@@ -456,6 +328,8 @@ static int get_cpu_limit(const Binding *binding, const BindingKey *key, char **r
         X("Backend", set_backend, get_backend, 0)                                                  \
         X("Priority", set_priority, get_priority, 0)                                               \
         X("CPULimit", set_cpu_limit, get_cpu_limit, 0)                                             \
+        X("OnViolation", set_on_violation, get_text, offsetof(Binding, on_violation))              \
+        X("OnViolationIntervalSec", set_interval, get_interval, 0)                                 \
         X("Required", set_flag, get_flag, offsetof(Binding, required))                             \
         X("Enabled", set_flag, get_flag, offsetof(Binding, enabled))                               \
         X("Unsafe", set_flag, get_flag, offsetof(Binding, unsafe))

@@ -15,8 +15,9 @@
  *   coroutines break. Nothing in a file can tell that none of them will pass: libc alone unwinds
  *   for pthread_exit(), libraries are loaded later, and a stack is switched by a few instructions
  *   of assembly. So it is set on request only;
- * - Go: a goroutine goes on in another thread than the one that it began in, and windows belong to
- *   threads.
+ * - all but the functions of Go in a program of Go: a goroutine goes on in another thread than the
+ *   one that it began in, and windows belong to threads. A function is left where that is seen, too
+ *   (elf/go-function.c); between any two places it would not be.
  *
  * A USDT probe is at a nop by its author's will, so a nop is believed where nothing is known of the
  * function; a note that lies harms its own program only.
@@ -33,13 +34,22 @@
         "Write Stop= with a place in the function, or Stop=return-probe, which breaks programs "   \
         "that unwind through the function"
 
-static int check_language(const ElfFile *elf, char **ret_error) {
+#define ASK_FOR_CALL "Measure another function, or system calls: Syscall="
+
+static int check_language(const Binding *binding, const ElfFile *elf, char **ret_error) {
         if (!elf_file_is_go(elf))
+                return 0;
+        if (streq(binding->stop, "return-probe"))
+                return sentence_error(-EOPNOTSUPP, ret_error,
+                                      "%s is Go code, which a return probe would end when a stack "
+                                      "is moved: write Function=",
+                                      elf_file_path(elf));
+        if (binding_stop_is_return(binding))
                 return 0;
         return sentence_error(
                 -EOPNOTSUPP, ret_error,
-                "%s is Go code, whose goroutines move from thread to thread: a window would end "
-                "in another thread than it began in. No function in it can be measured",
+                "%s is Go code, whose goroutines move from thread to thread: a window between two "
+                "places would end in another thread than it began in. Write Function=, or Syscall=",
                 elf_file_path(elf));
 }
 
@@ -190,9 +200,28 @@ static int resolve_exits(const Binding *binding, const ElfFile *elf, uint64_t en
         r = function_find_exits(elf, entry, &sites->exits, &why);
         if (r == -EOPNOTSUPP)
                 return sentence_error(r, ret_error, "'%s' in %s %s. %s", function,
-                                      elf_file_path(elf), why, ASK_FOR_PROBE);
+                                      elf_file_path(elf), why,
+                                      elf_file_is_go(elf) ? ASK_FOR_CALL : ASK_FOR_PROBE);
         if (r < 0)
                 return r;
+        if (sites->exits.n_switches > 0) {
+                sites->start.offset = sites->exits.start;
+                sites->has_frame = false;
+                sites->how = TLOB_STOP_GO;
+                return 0;
+        }
+        if (elf_file_is_go(elf) && !elf_file_has_go_table(elf))
+                return sentence_error(
+                        -EOPNOTSUPP, ret_error,
+                        "%s is Go code whose table of functions tlobd does not know: "
+                        "it is of another version, or position-independent and linked "
+                        "by a linker of C. Measure system calls: Syscall=",
+                        elf_file_path(elf));
+        if (elf_file_is_go(elf))
+                return sentence_error(-EOPNOTSUPP, ret_error,
+                                      "'%s' in %s is not a function of Go, and may run on its "
+                                      "stacks: only C code in a library can be measured",
+                                      function, elf_file_path(elf));
         if (sites->start.offset > sites->exits.start)
                 sites->start.offset = sites->exits.start;
         sites->how = TLOB_STOP_EXITS;
@@ -232,7 +261,7 @@ int binding_resolve_sites(const Binding *binding, ElfFile *elf, BindingSites *re
         _cleanup_(binding_sites_done) BindingSites sites = {};
         int r;
 
-        r = check_language(elf, ret_error);
+        r = check_language(binding, elf, ret_error);
         if (r < 0)
                 return r;
         r = elf_file_resolve(elf, binding->start, &sites.start, ret_error);
@@ -256,9 +285,13 @@ static const char *plural(size_t n) {
         return n == 1 ? "" : "s";
 }
 
+#define GOROUTINES                                                                                 \
+        ". Calls in which the goroutine waits, or is stopped for another one, are only counted "   \
+        "(switched); each such switch in the program costs two probes"
+
 static int describe_exits(const FunctionExits *exits, char **ret) {
         _cleanup_free_ char *returns = NULL, *jumps = NULL;
-        size_t n_jumps = exits->n - exits->n_returns;
+        size_t n_ways = exits->n - exits->n_switches, n_jumps = n_ways - exits->n_returns;
         const char *to = exits->successor;
 
         if (exits->n_returns > 0)
@@ -269,8 +302,9 @@ static int describe_exits(const FunctionExits *exits, char **ret) {
                                       plural(n_jumps), to ? " (to " : "", to ?: "", to ? ")" : "");
         if ((exits->n_returns > 0 && !returns) || (n_jumps > 0 && !jumps))
                 return -ENOMEM;
-        *ret = sentence_make("%zu way%s out: %s%s%s", exits->n, plural(exits->n), returns ?: "",
-                             returns && jumps ? ", " : "", jumps ?: "");
+        *ret = sentence_make("%zu way%s out: %s%s%s%s", n_ways, plural(n_ways), returns ?: "",
+                             returns && jumps ? ", " : "", jumps ?: "",
+                             exits->n_switches > 0 ? GOROUTINES : "");
         return *ret ? 0 : -ENOMEM;
 }
 
@@ -278,6 +312,7 @@ int binding_describe_stop(const Binding *binding, char **ret) {
         *ret = NULL;
         switch (binding->resolved.sites.how) {
         case TLOB_STOP_EXITS:
+        case TLOB_STOP_GO:
                 return describe_exits(&binding->resolved.sites.exits, ret);
         case TLOB_STOP_RETURN_PROBE:
                 *ret = strdup(

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 
 #include "base/duration.h"
+#include "base/io.h"
 #include "base/sentence.h"
 #include "binding/keys.h"
 #include "config/config.h"
@@ -57,20 +58,6 @@ static int sync_directory(const char *path) {
         if (fd < 0)
                 return fd;
         return fsync(fd) < 0 ? -errno : 0;
-}
-
-static int write_all(int fd, const char *text, size_t size) {
-        while (size > 0) {
-                ssize_t n = write(fd, text, size);
-
-                if (n < 0 && errno != EINTR)
-                        return -errno;
-                if (n > 0) {
-                        text += n;
-                        size -= (size_t) n;
-                }
-        }
-        return 0;
 }
 
 static int write_temporary(int fd, const char *text, size_t size) {

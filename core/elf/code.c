@@ -110,9 +110,13 @@ int elf_file_read_code(const ElfFile *elf, uint64_t address, uint64_t size, uint
         return 0;
 }
 
+bool elf_file_has_go_table(const ElfFile *elf) {
+        return elf->go.n > 0;
+}
+
 bool elf_file_is_go(const ElfFile *elf) {
-        static const char *const sections[] = { ".gopclntab", ".go.buildinfo", ".note.go.buildid",
-                                                ".go_export" };
+        static const char *const sections[] = { ".gopclntab", ".data.rel.ro.gopclntab",
+                                                ".go.buildinfo", ".note.go.buildid", ".go_export" };
         GElf_Shdr header;
 
         for (size_t i = 0; i < ELEMENTSOF(sections); i++)

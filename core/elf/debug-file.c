@@ -181,6 +181,10 @@ void elf_file_get_symbols(const ElfFile *elf, SymbolTable tables[static 2]) {
 }
 
 void elf_file_load_symbols(ElfFile *elf, SymbolTable tables[static 2]) {
+        if (!elf->has_read_go) {
+                elf->has_read_go = true;
+                go_table_load(elf->elf, &elf->go);
+        }
         elf_file_get_symbols(elf, tables);
         if (tables[0].n == 0 && elf_file_open_debug(elf))
                 elf_file_get_symbols(elf, tables);

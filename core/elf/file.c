@@ -131,7 +131,8 @@ static int check_header(const ElfFile *elf, char **ret_error) {
                                       memcmp(header.e_ident, "#!", 2) == 0 ? " but a script" : "");
         if (!machine_is_own(header.e_ident, header.e_machine))
                 return sentence_error(-ENOEXEC, ret_error,
-                                      "%s is an ELF file for another kind of machine", elf->path);
+                                      "%s is an ELF file for another kind of machine%s", elf->path,
+                                      header.e_ident[EI_CLASS] == ELFCLASS32 ? ", of 32 bits" : "");
         if (n < (ssize_t) sizeof(header) || header.e_phnum == PN_XNUM ||
             !section_count_is_sane(elf->fd, &header))
                 return sentence_error(-ENOEXEC, ret_error, "%s is a damaged ELF file", elf->path);
@@ -289,6 +290,7 @@ uint64_t elf_file_skip_endbr64(const ElfFile *elf, uint64_t offset) {
 }
 
 int elf_file_name_function(const ElfFile *elf, uint64_t address, char **ret) {
+        SymbolFunction function;
         SymbolTable tables[2];
         const char *name = NULL;
         char *copy;
@@ -296,6 +298,8 @@ int elf_file_name_function(const ElfFile *elf, uint64_t address, char **ret) {
         elf_file_get_symbols(elf, tables);
         for (size_t i = 0; i < ELEMENTSOF(tables) && !name; i++)
                 name = symbol_table_function_at(&tables[i], address);
+        if (!name && go_table_function_at(&elf->go, address, &function))
+                name = function.name;
         if (!name || strnlen(name, FUNCTION_NAME_MAX) == FUNCTION_NAME_MAX ||
             !text_is_printable(name)) {
                 *ret = NULL;
@@ -310,10 +314,16 @@ int elf_file_name_function(const ElfFile *elf, uint64_t address, char **ret) {
 
 bool elf_file_extent_at(const ElfFile *elf, uint64_t address, uint64_t *ret_start,
                         uint64_t *ret_size) {
+        SymbolFunction function;
         SymbolTable tables[2];
 
         elf_file_get_symbols(elf, tables);
-        return symbol_table_extent_at(&tables[0], address, ret_start, ret_size) ||
-               symbol_table_extent_at(&tables[1], address, ret_start, ret_size) ||
-               unwind_extent_at(elf->elf, address, ret_start, ret_size);
+        if (symbol_table_extent_at(&tables[0], address, ret_start, ret_size) ||
+            symbol_table_extent_at(&tables[1], address, ret_start, ret_size))
+                return true;
+        if (!go_table_function_at(&elf->go, address, &function))
+                return unwind_extent_at(elf->elf, address, ret_start, ret_size);
+        *ret_start = function.address;
+        *ret_size = function.size;
+        return true;
 }

@@ -109,4 +109,7 @@ uint64_t elf_file_skip_endbr64(const ElfFile *elf, uint64_t offset);
 /* True if the Go tool chain made it: its functions move between threads while they run. */
 bool elf_file_is_go(const ElfFile *elf);
 
+/* True if Go's own table of its functions is there, and understood. */
+bool elf_file_has_go_table(const ElfFile *elf);
+
 #endif

@@ -13,8 +13,11 @@
 
 #include "elf/function-code.h"
 
-#include <capstone/capstone.h>
 #include <string.h>
+
+#if defined(__x86_64__)
+#include "elf/decoder.h"
+#endif
 
 #define TABLE_DISTANCE 6 /* instructions from the load of an entry to the jump, at most */
 
@@ -47,33 +50,12 @@ typedef struct TableLoad {
         unsigned age;
 } TableLoad;
 
-typedef struct Decoder {
-        csh handle;
-        cs_insn *instruction;
-} Decoder;
-
 typedef struct Scan {
         FunctionCode code;
         uint64_t *inner; /* where jumps inside lead to */
         size_t n_inner;
         TableLoad table;
 } Scan;
-
-static void decoder_done(Decoder *decoder) {
-        if (decoder->instruction)
-                cs_free(decoder->instruction, 1);
-        if (decoder->handle)
-                (void) cs_close(&decoder->handle);
-}
-
-static int decoder_init(Decoder *decoder, bool detail) {
-        *decoder = (Decoder){};
-        if (cs_open(CS_ARCH_X86, CS_MODE_64, &decoder->handle) != CS_ERR_OK)
-                return -ENOMEM;
-        (void) cs_option(decoder->handle, CS_OPT_DETAIL, detail ? CS_OPT_ON : CS_OPT_OFF);
-        decoder->instruction = cs_malloc(decoder->handle);
-        return decoder->instruction ? 0 : -ENOMEM;
-}
 
 static int add_leave(FunctionCode *code, const Leave *leave) {
         Leave *leaves;
@@ -165,6 +147,7 @@ static int scan_pointer(const cs_insn *instruction, Scan *scan) {
         } else if (x86->prefix[1] == NOTRACK ||
                    (op->type == X86_OP_REG && table->target == op->reg))
                 leave.kind = LEAVE_SWITCH;
+        leave.is_indexed = op->type == X86_OP_MEM && op->mem.index != X86_REG_INVALID;
         return add_leave(&scan->code, &leave);
 }
 
@@ -194,8 +177,8 @@ static bool takes_inner_address(const cs_insn *instruction, const FunctionCode *
         return target != code->start && function_code_has(code, target);
 }
 
-static int scan_instruction(csh handle, const cs_insn *instruction, Scan *scan,
-                            const char **ret_reason) {
+static int scan_instruction(const Decoder *decoder, Scan *scan, const char **ret_reason) {
+        const cs_insn *instruction = &decoder->instruction;
         FunctionCode *code = &scan->code;
         uint64_t target;
 
@@ -204,16 +187,16 @@ static int scan_instruction(csh handle, const cs_insn *instruction, Scan *scan,
                 code->runs_out = true;
         note_table(instruction, &scan->table);
 
-        if (cs_insn_group(handle, instruction, CS_GRP_RET)) {
+        if (decoder_is_in_group(decoder, CS_GRP_RET)) {
                 code->runs_out = false;
-                return add_leave(code, &(Leave){ LEAVE_RETURN, instruction->address, 0 });
+                return add_leave(code, &(Leave){ LEAVE_RETURN, instruction->address, 0, false });
         }
-        if (cs_insn_group(handle, instruction, CS_GRP_JUMP)) {
+        if (decoder_is_in_group(decoder, CS_GRP_JUMP)) {
                 if (instruction->id == X86_INS_JMP)
                         code->runs_out = false;
                 return scan_jump(instruction, scan);
         }
-        if (cs_insn_group(handle, instruction, CS_GRP_CALL)) {
+        if (decoder_is_in_group(decoder, CS_GRP_CALL)) {
                 /* At the end, it is of a function that does not return. */
                 code->runs_out = false;
                 if (has_target(&instruction->detail->x86, &target) && target == code->start)
@@ -223,8 +206,8 @@ static int scan_instruction(csh handle, const cs_insn *instruction, Scan *scan,
         if (instruction->id == X86_INS_UD2 || instruction->id == X86_INS_HLT ||
             instruction->id == X86_INS_INT3)
                 code->runs_out = false;
-        else if (cs_insn_group(handle, instruction, CS_GRP_PRIVILEGE) ||
-                 cs_insn_group(handle, instruction, CS_GRP_IRET))
+        else if (decoder_is_in_group(decoder, CS_GRP_PRIVILEGE) ||
+                 decoder_is_in_group(decoder, CS_GRP_IRET))
                 return refuse(ret_reason, "has instructions that no program may use, so that part "
                                           "of it seems to be data");
         if (takes_inner_address(instruction, code))
@@ -238,9 +221,9 @@ static int scan_code(Decoder *decoder, const uint8_t *code, size_t size, Scan *s
         int r;
 
         while (size > 0) {
-                if (!cs_disasm_iter(decoder->handle, &code, &size, &address, decoder->instruction))
+                if (!decoder_next(decoder, &code, &size, &address))
                         return refuse(ret_reason, "has bytes that are not instructions");
-                r = scan_instruction(decoder->handle, decoder->instruction, scan, ret_reason);
+                r = scan_instruction(decoder, scan, ret_reason);
                 if (r < 0)
                         return r;
         }
@@ -273,12 +256,11 @@ int function_code_read(const uint8_t *code, size_t size, uint64_t address, Funct
         int r;
 
         scan.code.begins = calloc(size + 1, 1);
-        r = decoder_init(&decoder, true);
+        r = decoder_init(&decoder, ret_reason);
         if (r >= 0)
                 r = scan.code.begins ? scan_code(&decoder, code, size, &scan, ret_reason) : -ENOMEM;
         if (r >= 0)
                 r = check_inner(&scan, ret_reason);
-        decoder_done(&decoder);
         free(scan.inner);
         if (r < 0)
                 function_code_done(&scan.code);
@@ -294,13 +276,12 @@ int function_code_is_boundary(const uint8_t *code, size_t size, size_t place, si
         size_t begin = 0;
         int r;
 
-        r = decoder_init(&decoder, false);
+        r = decoder_init(&decoder, ret_reason);
         while (r >= 0 && address < place) {
                 begin = (size_t) address;
-                if (!cs_disasm_iter(decoder.handle, &code, &size, &address, decoder.instruction))
+                if (!decoder_next(&decoder, &code, &size, &address))
                         r = refuse(ret_reason, "has bytes that are not instructions before it");
         }
-        decoder_done(&decoder);
         if (r < 0)
                 return r;
         if (address == place)

@@ -23,6 +23,7 @@ typedef struct Leave {
         LeaveKind kind;
         uint64_t address;
         uint64_t target;
+        bool is_indexed; /* LEAVE_POINTER: through one of several words in memory */
 } Leave;
 
 typedef struct FunctionCode {

@@ -16,8 +16,13 @@ typedef struct FunctionExits {
         uint64_t *offsets; /* in the file, ascending; owned */
         size_t n;
         size_t n_returns; /* of these, how many are RET; the others are jumps to other functions */
-        uint64_t start;   /* where the probe of the start belongs: an offset in the file */
-        char *successor;  /* a function that it jumps to, NULL: none that has a name; owned */
+        /*
+         * Or places in the runtime of Go, of a function of Go only: there, its goroutine leaves the
+         * thread.
+         */
+        size_t n_switches;
+        uint64_t start;  /* where the probe of the start belongs: an offset in the file */
+        char *successor; /* a function that it jumps to, NULL: none that has a name; owned */
         /*
          * Why one of them is not enough, as the end of a sentence about the function; NULL: it is
          * enough. Owned.

@@ -4,6 +4,7 @@
 
 #include "base/sentence.h"
 #include "elf/internal.h"
+#include "elf/mark.h"
 #include "elf/symbol.h"
 #include "elf/usdt.h"
 
@@ -13,9 +14,14 @@ typedef struct Listing {
         bool is_fetched;
 } Listing;
 
+static void function_done(ElfFunction *function) {
+        free(function->name);
+        free(function->arguments);
+}
+
 void elf_functions_done(ElfFunctions *functions) {
         for (size_t i = 0; i < functions->n; i++)
-                free(functions->items[i].name);
+                function_done(&functions->items[i]);
         free(functions->items);
         *functions = (ElfFunctions){};
 }
@@ -80,15 +86,18 @@ static int add(const SymbolFunction *symbol, void *userdata) {
 static int add_usdt(const UsdtNote *note, void *userdata) {
         const Listing *listing = userdata;
         ElfFunctions *functions = listing->functions;
-        _cleanup_free_ char *name = NULL;
+        _cleanup_free_ char *name = NULL, *arguments = NULL;
         int r;
 
         name = sentence_make(USDT_PLACE "%s:%s", note->provider, note->name);
+        if (*note->arguments != '\0' && !(arguments = strdup(note->arguments)))
+                return -ENOMEM;
         r = name ? make_room(functions) : -ENOMEM;
         if (r < 0)
                 return r;
         functions->items[functions->n++] = (ElfFunction){
                 .name = TAKE_PTR(name),
+                .arguments = TAKE_PTR(arguments),
                 .offset = note->offset,
                 .is_usdt = true,
         };
@@ -123,7 +132,7 @@ static void remove_doubles(ElfFunctions *functions) {
                 ElfFunction *item = &functions->items[i];
 
                 if (last && is_double(last, item)) {
-                        free(item->name);
+                        function_done(item);
                         continue;
                 }
                 if (last && streq(last->name, item->name))
@@ -133,6 +142,78 @@ static void remove_doubles(ElfFunctions *functions) {
         functions->n = n;
 }
 
+static int compare_names(const void *a, const void *b) {
+        return strcmp(((const ElfFunction *) a)->name, ((const ElfFunction *) b)->name);
+}
+
+static size_t parse_side(const ElfFunction *function, const char **ret_name, MarkSide *ret) {
+        return function->is_usdt ? mark_parse_place(function->name, ret_name, ret) : 0;
+}
+
+/* Flags a begin and its end, if both are there. */
+static int find_mark(ElfFunctions *functions, ElfFunction *begin) {
+        _cleanup_free_ char *mark = NULL, *end_name = NULL;
+        const char *name;
+        ElfFunction *end;
+        MarkSide side;
+        size_t n;
+
+        n = parse_side(begin, &name, &side);
+        if (n == 0 || side != MARK_BEGIN)
+                return 0;
+        mark = strndup(name, n);
+        end_name = mark ? mark_make_place(mark, MARK_END) : NULL;
+        if (!end_name)
+                return -ENOMEM;
+        end = bsearch(&(ElfFunction){ .name = end_name }, functions->items, functions->n,
+                      sizeof(*functions->items), compare_names);
+        if (end)
+                begin->is_mark = end->is_mark = true;
+        return 0;
+}
+
+/* A begin that is flagged gets the name of its mark; of its end nothing is left. */
+static int join_sides(ElfFunctions *functions) {
+        size_t n = 0;
+        int r = 0;
+
+        for (size_t i = 0; i < functions->n; i++) {
+                ElfFunction *item = &functions->items[i];
+                MarkSide side = MARK_BEGIN;
+                const char *mark;
+                size_t length = item->is_mark ? parse_side(item, &mark, &side) : 0;
+                char *name = NULL;
+
+                if (length > 0) {
+                        if (side == MARK_BEGIN)
+                                name = sentence_make(MARK_KEY "%.*s", (int) length, mark);
+                        if (side == MARK_BEGIN && !name)
+                                r = -ENOMEM;
+                        free(item->name);
+                        item->name = name;
+                }
+                if (item->name)
+                        functions->items[n++] = *item;
+                else
+                        free(item->arguments);
+        }
+        functions->n = n;
+        return r;
+}
+
+/* Of sorted ones, which then are sorted again. */
+static int join_marks(ElfFunctions *functions) {
+        int r = 0;
+
+        for (size_t i = 0; i < functions->n && r >= 0; i++)
+                r = find_mark(functions, &functions->items[i]);
+        if (r >= 0)
+                r = join_sides(functions);
+        if (r >= 0 && functions->n > 0)
+                qsort(functions->items, functions->n, sizeof(*functions->items), compare);
+        return r;
+}
+
 int elf_file_list_functions(ElfFile *elf, ElfFunctions *ret) {
         ElfFunctions functions = {};
         Listing listing = { .elf = elf, .functions = &functions };
@@ -140,21 +221,26 @@ int elf_file_list_functions(ElfFile *elf, ElfFunctions *ret) {
         int r;
 
         elf_file_load_symbols(elf, tables);
-        functions.is_stripped = tables[0].n == 0;
+        functions.is_stripped = tables[0].n == 0 && elf->go.n == 0;
         listing.is_fetched = elf->debug.is_fetched;
         r = symbol_table_visit(&tables[0], add, &listing);
         listing.is_fetched = false;
-        if (r >= 0 && (functions.is_stripped || tables[0].is_partial || elf->debug.is_fetched))
+        if (r >= 0 && tables[0].n == 0)
+                r = go_table_visit(&elf->go, add, &listing);
+        if (r >= 0 && (tables[0].n == 0 || tables[0].is_partial || elf->debug.is_fetched))
                 r = symbol_table_visit(&tables[1], add, &listing);
         if (r >= 0)
                 r = elf_file_visit_usdt(elf, add_usdt, &listing);
+        if (r >= 0 && functions.n > 0)
+                qsort(functions.items, functions.n, sizeof(*functions.items), compare_knowledge);
+        if (r >= 0) {
+                remove_doubles(&functions);
+                r = join_marks(&functions);
+        }
         if (r < 0) {
                 elf_functions_done(&functions);
                 return r;
         }
-        if (functions.n > 0)
-                qsort(functions.items, functions.n, sizeof(*functions.items), compare_knowledge);
-        remove_doubles(&functions);
         *ret = functions;
         return 0;
 }

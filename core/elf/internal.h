@@ -8,6 +8,7 @@
 #include "elf/debug-file.h"
 #include "elf/file.h"
 #include "elf/function-code.h"
+#include "elf/go-table.h"
 #include "elf/symbol.h"
 
 /* The insides of an ELF file, for what looks into its code. Addresses are those in the file. */
@@ -27,11 +28,14 @@ struct ElfFile {
         ElfDebugFinder debug_finder; /* NULL: there is none */
         void *debug_finder_data;
         DebugFiles debug;
+        GoTable go;
+        bool has_read_go;
 };
 
 /*
  * All functions of the file, and those that it exports. The former are in a separate debug file or
- * in .gnu_debugdata if it was stripped. The first one opens these, if they are there.
+ * in .gnu_debugdata if it was stripped. The first one opens these, if they are there, and reads
+ * what Go has written of its own functions.
  */
 void elf_file_load_symbols(ElfFile *elf, SymbolTable tables[static 2]);
 void elf_file_get_symbols(const ElfFile *elf, SymbolTable tables[static 2]);
@@ -54,7 +58,10 @@ static inline uint64_t segment_address(const GElf_Phdr *phdr, uint64_t offset) {
  */
 int elf_file_name_function(const ElfFile *elf, uint64_t address, char **ret);
 
-/* Where the function at an address begins, and its size: by its symbols, else by .eh_frame. */
+/*
+ * Where the function at an address begins, and its size: by its symbols, the table of Go, or
+ * .eh_frame.
+ */
 bool elf_file_extent_at(const ElfFile *elf, uint64_t address, uint64_t *ret_start,
                         uint64_t *ret_size);
 

@@ -11,6 +11,7 @@
 
 #include <elfutils/libdw.h>
 
+#include "base/near-name.h"
 #include "elf/dwarf-image.h"
 
 #define ROWS_KEPT 2000000
@@ -24,12 +25,21 @@ typedef struct Search {
         void *userdata;
         LinePlaces places;
         uint64_t n_rows;
+        NearNames near;
+        char *kept[NEAR_NAMES_N]; /* those of near that libdw has forgotten */
 } Search;
+
+static void search_done(Search *search) {
+        line_places_done(&search->places);
+        for (size_t i = 0; i < NEAR_NAMES_N; i++)
+                free(search->kept[i]);
+}
 
 void line_places_done(LinePlaces *places) {
         free(places->items);
         free(places->file);
         free(places->other_file);
+        free(places->near_files);
         *places = (LinePlaces){};
 }
 
@@ -104,13 +114,21 @@ static int look_at(Search *search, Dwarf_Lines *lines, size_t i, const char *pat
         return r < 0 ? r : add_place(search, address, is_at(lines, i + 1, address));
 }
 
+static const char *last_part(const char *path) {
+        const char *slash = strrchr(path, '/');
+
+        return slash ? slash + 1 : path;
+}
+
 /* Which of its files have the name; NULL: none, or for want of memory. */
-static bool *find_files(const Search *search, Dwarf_Files *files, size_t n) {
+static bool *find_files(Search *search, Dwarf_Files *files, size_t n) {
         bool *wanted = NULL;
 
         for (size_t i = 0; i < n; i++) {
                 const char *path = dwarf_filesrc(files, i, NULL, NULL);
 
+                if (path && !search->places.has_file)
+                        near_names_offer(&search->near, last_part(path));
                 if (!path || !has_name(search, path))
                         continue;
                 if (!wanted)
@@ -179,18 +197,36 @@ static int search_next(Search *search, const DwarfImage *image, Dwarf *dwarf, Dw
         return r < 0 ? r : 1;
 }
 
+/* Before libdw forgets them. */
+static int keep_near(Search *search) {
+        char *kept[NEAR_NAMES_N] = {};
+        int r = 0;
+
+        for (size_t i = 0; i < search->near.n && r >= 0; i++) {
+                kept[i] = strndup(search->near.best[i].name, search->near.best[i].length);
+                r = kept[i] ? 0 : -ENOMEM;
+        }
+        for (size_t i = 0; i < NEAR_NAMES_N; i++) {
+                free(search->kept[i]);
+                search->kept[i] = kept[i];
+                search->near.best[i].name = kept[i];
+        }
+        return r;
+}
+
 /* Searches as many tables as are kept at a time. Returns 1 while there are more. */
 static int search_some(Search *search, const DwarfImage *image, Dwarf_Off *offset) {
         Dwarf *dwarf = dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
         uint64_t end = search->n_rows + ROWS_KEPT;
-        int r = 1;
+        int r = 1, kept;
 
         if (!dwarf)
                 return -EBADMSG;
         while (r > 0 && search->n_rows < end)
                 r = search_next(search, image, dwarf, offset);
+        kept = keep_near(search);
         (void) dwarf_end(dwarf);
-        return r;
+        return kept < 0 ? kept : r;
 }
 
 static int compare(const void *a, const void *b) {
@@ -223,7 +259,7 @@ int line_table_find(Elf *elf, const char *file, unsigned line,
                     bool (*is_code)(uint64_t address, void *userdata), void *userdata,
                     LinePlaces *ret) {
         static const char *const names[] = { ".debug_line", ".debug_line_str" };
-        Search search = {
+        _cleanup_(search_done) Search search = {
                 .file = file,
                 .length = strlen(file),
                 .line = line,
@@ -234,14 +270,17 @@ int line_table_find(Elf *elf, const char *file, unsigned line,
         Dwarf_Off offset = 0;
         int r;
 
+        near_names_init(&search.near, last_part(file), strlen(last_part(file)));
         r = dwarf_image_make(elf, names, ELEMENTSOF(names), &image);
         while (r >= 0 && (r = search_some(&search, &image, &offset)) > 0)
                 ;
-        if (r < 0) {
-                line_places_done(&search.places);
+        if (r < 0)
                 return r;
-        }
+        search.places.near_files = near_names_list(&search.near, NULL, NULL);
+        if (!search.places.near_files)
+                return -ENOMEM;
         tidy(&search.places);
         *ret = search.places;
+        search.places = (LinePlaces){};
         return 0;
 }

@@ -25,6 +25,7 @@ typedef struct LinePlaces {
         char *file;             /* the first one in which the line has code; owned */
         char *other_file;       /* the second one; the same */
         unsigned before, after; /* the nearest lines that have code; 0: none */
+        char *near_files;       /* names like that of the file, as a list; "": none; owned */
 } LinePlaces;
 
 /*

@@ -58,8 +58,9 @@ static int not_in_stripped(const MissingSymbol *missing, size_t n, const char *n
         return sentence_error(
                 -ESRCH, ret_error,
                 "No function '%.*s' in %s, which is stripped and names only %zu function%s; near "
-                "names: %s",
-                length, missing->name, missing->path, n, n == 1 ? "" : "s", near);
+                "names: %s; install its debug symbols%s%s%s for others",
+                length, missing->name, missing->path, n, n == 1 ? "" : "s", near, but, other,
+                build);
 }
 
 /* The file names all its functions. */
@@ -80,14 +81,19 @@ static int not_in_full(const MissingSymbol *missing, size_t n, const char *near,
 /* What .symtab does not have may be exported. */
 static bool is_accepted(const char *text, void *userdata) {
         const MissingSymbol *missing = userdata;
+        const SymbolName name = { .name = text, .length = strlen(text) };
+        SymbolMatch match = {};
         int r;
 
+        go_table_find(missing->go, &name, &match);
+        if (match.n_places > 0)
+                return match.n_places == 1;
         r = declared_name_count(missing->local, text);
         return r == 1 || (r == 0 && declared_name_count(missing->dynamic, text) == 1);
 }
 
 int missing_symbol_error(const MissingSymbol *missing, char **ret_error) {
-        size_t n_local, n_dynamic, n;
+        size_t n_local, n_dynamic, n_go = 0, n;
         _cleanup_free_ char *near = NULL;
         NearNames names;
 
@@ -106,10 +112,13 @@ int missing_symbol_error(const MissingSymbol *missing, char **ret_error) {
         n = n_local > n_dynamic ? n_local : n_dynamic;
         if (missing->local->is_partial)
                 n = n_local + n_dynamic;
+        if (missing->local->n == 0)
+                n_go = go_table_offer(missing->go, &names);
+        n = n > n_go ? n : n_go;
         near = near_names_list(&names, is_accepted, (void *) missing);
         if (!near)
                 return -ENOMEM;
 
-        return missing->local->n == 0 ? not_in_stripped(missing, n, near, ret_error)
-                                      : not_in_full(missing, n, near, ret_error);
+        return missing->local->n == 0 && n_go == 0 ? not_in_stripped(missing, n, near, ret_error)
+                                                   : not_in_full(missing, n, near, ret_error);
 }

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "elf/go-table.h"
 #include "elf/symbol.h"
 
 /* A function that was asked for and is not in the file. */
@@ -14,6 +15,7 @@ typedef struct MissingSymbol {
         const SymbolMatch *match; /* what the name stands for, if not for a function */
         const SymbolTable *local; /* .symtab, of the file or of its separate debug file */
         const SymbolTable *dynamic;
+        const GoTable *go;
         const char *other_build; /* its debug file, if there is one that is of another build */
 } MissingSymbol;
 

@@ -146,8 +146,10 @@ static int no_code(const ElfFile *elf, const char *site, size_t length, const Li
         if (!places->has_file)
                 return sentence_error(-ESRCH, ret_error,
                                       "No source file '%.*s' has code in %s, according to its line "
-                                      "numbers",
-                                      (int) length, site, elf->path);
+                                      "numbers%s%s",
+                                      (int) length, site, elf->path,
+                                      *places->near_files ? "; near names: " : "",
+                                      places->near_files);
         if (places->before > 0 && places->after > 0)
                 (void) snprintf(near, sizeof(near), "s with code are %u and %u", places->before,
                                 places->after);

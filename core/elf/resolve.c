@@ -182,7 +182,8 @@ static int other_version(const ElfFile *elf, const SymbolTable tables[static 2],
 
 /*
  * Looks the name up among all, else among those that are exported; where .symtab has only what is
- * not exported, among both. Only what is exported has versions for sure.
+ * not exported, among both; at last in the table of Go. Only what is exported has versions for
+ * sure.
  */
 static int look_up(const ElfFile *elf, const SymbolTable tables[static 2], const SymbolName *name,
                    SymbolMatch *match, char **ret_error) {
@@ -192,6 +193,8 @@ static int look_up(const ElfFile *elf, const SymbolTable tables[static 2], const
                 symbol_table_find(&tables[1], name, match);
         for (size_t i = 0; i < 2 && (match->n_places == 0 || tables[0].is_partial); i++)
                 symbol_table_find(&tables[i], name, match);
+        if (match->n_places == 0)
+                go_table_find(&elf->go, name, match);
         for (size_t i = 0; i < 2 && match->n_places == 0 && !name->version && r >= 0; i++)
                 r = declared_name_find(&tables[i], elf->path, name->name, name->length, match,
                                        ret_error);
@@ -219,6 +222,7 @@ static int find_symbol(ElfFile *elf, const SymbolSite *site, SymbolMatch *ret, c
                                 .match = &match,
                                 .local = &tables[0],
                                 .dynamic = &tables[1],
+                                .go = &elf->go,
                                 .other_build = elf->debug.other_build,
                         },
                         ret_error);

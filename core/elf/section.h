@@ -13,6 +13,9 @@
 Elf_Scn *section_find(Elf *elf, uint32_t type, GElf_Shdr *ret);
 Elf_Scn *section_find_named(Elf *elf, const char *name, GElf_Shdr *ret);
 
+/* Is there code at that address, by the headers? Segments can have more in them than that. */
+bool section_has_code(Elf *elf, uint64_t address);
+
 /*
  * What is in it, converted for this machine; NULL if that is nothing, not readable, or more than
  * size_max bytes.

@@ -3,7 +3,9 @@
 /*
  * A note has three addresses, of the place, of .stapsdt.base, and of the semaphore, and three
  * strings. Notes are not loaded and so not relocated: a prelinker moves .stapsdt.base only, and all
- * addresses move as far as that has.
+ * addresses move as far as that has. Some linkers (lld) leave the notes of code that they have
+ * dropped, with an address near 0: in a file whose first segment has its headers and its code, that
+ * is among the headers.
  *
  * A semaphore is a counter, in the program's data, of those who trace the probe: the program does
  * what the probe needs only while it is not zero. The kernel counts in each process that gets the
@@ -17,6 +19,7 @@
 #include "base/near-name.h"
 #include "base/sentence.h"
 #include "elf/internal.h"
+#include "elf/mark.h"
 #include "elf/section.h"
 
 #define NOTE_NAME      "stapsdt"
@@ -61,7 +64,8 @@ static bool parse_note(const ElfFile *elf, uint64_t base, const char *text, size
                 return false;
 
         moved_by = base ? base - addresses[1] : 0;
-        if (!elf_file_find_code(elf, addresses[0] + moved_by, false, &phdr))
+        if (!elf_file_find_code(elf, addresses[0] + moved_by, false, &phdr) ||
+            !section_has_code(elf->elf, addresses[0] + moved_by))
                 return false;
         note.offset = segment_offset(&phdr, addresses[0] + moved_by);
         note.semaphore = addresses[2] ? addresses[2] + moved_by : 0;
@@ -177,6 +181,8 @@ static void sort_places(ElfSite *site) {
 
 /* The names of all, each once for each of its places. */
 typedef struct Names {
+        bool of_marks; /* else of all probes */
+        MarkSide side; /* of these marks, those that have it */
         char **items;
         size_t n;
 } Names;
@@ -184,10 +190,16 @@ typedef struct Names {
 static int add_name(const UsdtNote *note, void *userdata) {
         Names *names = userdata;
         char **items, *name;
+        MarkSide side;
+        size_t length;
 
         if (names->n == NAMES_MAX)
                 return 1;
-        name = sentence_make("%s:%s", note->provider, note->name);
+        length = mark_parse_probe(note->provider, note->name, &side);
+        if (names->of_marks && (length == 0 || side != names->side))
+                return 0;
+        name = names->of_marks ? strndup(note->name, length)
+                               : sentence_make("%s:%s", note->provider, note->name);
         items = name ? reallocarray(names->items, names->n + 1, sizeof(*items)) : NULL;
         if (!items) {
                 free(name);
@@ -204,12 +216,21 @@ static void names_done(Names *names) {
         free(names->items);
 }
 
+static int list_near(const Names *names, const char *name, size_t length, char **ret) {
+        NearNames near;
+
+        near_names_init(&near, name, length);
+        for (size_t i = 0; i < names->n; i++)
+                near_names_offer(&near, names->items[i]);
+        *ret = near_names_list(&near, NULL, NULL);
+        return *ret ? 0 : -ENOMEM;
+}
+
 /* Near are those with a similar name, whoever provides them. */
-static int missing_error(const ElfFile *elf, const char *wanted, char **ret_error) {
+static int missing_probe(const ElfFile *elf, const char *wanted, char **ret_error) {
         const char *name = strchr(wanted, ':') + 1;
         _cleanup_(names_done) Names names = {};
         _cleanup_free_ char *list = NULL;
-        NearNames near;
         int r;
 
         r = elf_file_visit_usdt(elf, add_name, &names);
@@ -218,12 +239,9 @@ static int missing_error(const ElfFile *elf, const char *wanted, char **ret_erro
         if (names.n == 0)
                 return sentence_error(-ESRCH, ret_error, "There are no USDT probes in %s",
                                       elf->path);
-        near_names_init(&near, name, strlen(name));
-        for (size_t i = 0; i < names.n; i++)
-                near_names_offer(&near, names.items[i]);
-        list = near_names_list(&near, NULL, NULL);
-        if (!list)
-                return -ENOMEM;
+        r = list_near(&names, name, strlen(name), &list);
+        if (r < 0)
+                return r;
         if (*list == '\0')
                 return sentence_error(-ESRCH, ret_error,
                                       "No USDT probe '%s' in %s, nor one with a similar name: "
@@ -231,6 +249,68 @@ static int missing_error(const ElfFile *elf, const char *wanted, char **ret_erro
                                       wanted, elf->path, elf->path);
         return sentence_error(-ESRCH, ret_error, "No USDT probe '%s' in %s; near names: %s", wanted,
                               elf->path, list);
+}
+
+static bool has_name(const Names *names, const char *name, size_t length) {
+        for (size_t i = 0; i < names->n; i++)
+                if (strlen(names->items[i]) == length &&
+                    strncmp(names->items[i], name, length) == 0)
+                        return true;
+        return false;
+}
+
+/* There are others, but not this one. */
+static int missing_mark(const ElfFile *elf, const Names *others, const char *mark, size_t length,
+                        char **ret_error) {
+        _cleanup_free_ char *list = NULL;
+        int r;
+
+        r = list_near(others, mark, length, &list);
+        if (r < 0)
+                return r;
+        if (*list == '\0')
+                return sentence_error(-ESRCH, ret_error,
+                                      "No mark '%.*s' in %s, nor one with a similar name: 'tlobctl "
+                                      "functions %s 'Mark=*'' lists those that are there",
+                                      (int) length, mark, elf->path, elf->path);
+        return sentence_error(-ESRCH, ret_error, "No mark '%.*s' in %s; near names: %s",
+                              (int) length, mark, elf->path, list);
+}
+
+/* Of a side that is not there the other one may be. */
+static int missing_side(const ElfFile *elf, const char *mark, size_t length, MarkSide side,
+                        char **ret_error) {
+        _cleanup_(names_done) Names same = { .of_marks = true, .side = side },
+                                    other = { .of_marks = true,
+                                              .side = side == MARK_BEGIN ? MARK_END : MARK_BEGIN };
+        int r;
+
+        r = elf_file_visit_usdt(elf, add_name, &same);
+        if (r >= 0)
+                r = elf_file_visit_usdt(elf, add_name, &other);
+        if (r < 0)
+                return r;
+        if (has_name(&other, mark, length))
+                return sentence_error(-ESRCH, ret_error,
+                                      "The mark '%.*s' never %s in %s, but only %s: a window needs "
+                                      "both in one file",
+                                      (int) length, mark, side == MARK_BEGIN ? "begins" : "ends",
+                                      elf->path, side == MARK_BEGIN ? "ends" : "begins");
+        if (same.n == 0)
+                return sentence_error(-ESRCH, ret_error,
+                                      "There are no marks in %s: a program makes them with "
+                                      "tlob-mark.h",
+                                      elf->path);
+        return missing_mark(elf, &same, mark, length, ret_error);
+}
+
+static int missing_error(const ElfFile *elf, const char *place, char **ret_error) {
+        const char *mark;
+        MarkSide side;
+        size_t length = mark_parse_place(place, &mark, &side);
+
+        return length > 0 ? missing_side(elf, mark, length, side, ret_error)
+                          : missing_probe(elf, place + strlen(USDT_PLACE), ret_error);
 }
 
 int elf_file_resolve_usdt(const ElfFile *elf, const char *site, ElfSite *ret, char **ret_error) {
@@ -247,7 +327,7 @@ int elf_file_resolve_usdt(const ElfFile *elf, const char *site, ElfSite *ret, ch
                 r = sentence_error(-EOPNOTSUPP, ret_error, "The USDT probe '%s' in %s %s",
                                    search.wanted, elf->path, search.why);
         else if (r >= 0 && search.site.n_places == 0)
-                r = missing_error(elf, search.wanted, ret_error);
+                r = missing_error(elf, site, ret_error);
         if (r < 0) {
                 elf_site_done(&search.site);
                 return r;

@@ -26,7 +26,8 @@ typedef struct Counters {
         uint64_t violations;         /* each counted when it is found */
         uint64_t lost;               /* reports for which there was no room */
         uint64_t suppressed; /* violations without a report: more than the limit lets through */
-        uint64_t spent_ns[TLOB_N_STATES]; /* by windows that ended, but for abandoned ones */
+        /* by windows that ended, but for those that were abandoned or switched */
+        uint64_t spent_ns[TLOB_N_STATES];
         uint64_t outside;          /* hits of the start by tasks that no binding there is for */
         uint64_t processes;        /* got probes of their own */
         uint64_t processes_missed; /* got none: they had ended before, or the kernel refused */

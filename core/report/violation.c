@@ -54,7 +54,7 @@ const char *tlob_end_to_string(enum tlob_end end) {
         static const char *const names[TLOB_N_ENDS] = {
                 [TLOB_END_STOP] = "stop",       [TLOB_END_EXIT] = "exit",
                 [TLOB_END_EXEC] = "exec",       [TLOB_END_ABANDONED] = "abandoned",
-                [TLOB_END_REMOVED] = "removed",
+                [TLOB_END_REMOVED] = "removed", [TLOB_END_SWITCHED] = "switched",
         };
 
         return names[end];
@@ -68,6 +68,7 @@ static const char *end_reason(enum tlob_end end) {
                 [TLOB_END_EXEC] = " because the task began another program",
                 [TLOB_END_ABANDONED] = " because an exception, a longjmp() or the like left it",
                 [TLOB_END_REMOVED] = " because the binding was removed",
+                [TLOB_END_SWITCHED] = " because its goroutine left the thread",
         };
 
         return reasons[end];
@@ -149,7 +150,8 @@ static char *completion_sentence(const Violation *violation, const char *budget,
         uint64_t overrun = overrun_ns(violation);
 
         /* When it was left is not known where nobody saw it. */
-        return sentence_make("%s: ended%s%s in %s%s, %s%sover its %s%s%s%s", violation->binding,
+        return sentence_make("%s: %s%s%s in %s%s, %s%sover its %s%s%s%s", violation->binding,
+                             report->end == TLOB_END_SWITCHED ? "out of sight" : "ended",
                              !known                              ? ""
                              : report->end == TLOB_END_ABANDONED ? " within "
                                                                  : " after ",

@@ -206,7 +206,10 @@ static int bpf_backend_remove(Backend *backend, uint32_t index, Statistics *ret_
         if (r >= 0 && histogram)
                 r = histogram_table_read(&b->histograms, index, histogram);
         final.open = 0;
-        bpf_entry_end_windows(b, entry, &final, histogram);
+        entry->has_windows = bpf_entry_end_windows(b, entry, &final, histogram) < 0;
+        /* They do not go on: how long they were is all that nobody will know. */
+        if (entry->has_windows)
+                final.counters.ended[TLOB_END_REMOVED] += books_get_open(&final.counters);
         if (ret_final)
                 *ret_final = final;
         return r;
@@ -237,12 +240,21 @@ static int bpf_backend_get_fd(Backend *backend) {
         return BPF(backend)->epoll_fd;
 }
 
+/* Windows of a removed binding that could not be reached then: no other may be taken for it. */
+static void end_windows_again(BpfBackend *b, Entry *entry) {
+        Statistics unused = {};
+
+        entry->has_windows = bpf_entry_end_windows(b, entry, &unused, NULL) < 0;
+}
+
 /* What removed bindings had to report has been: their places are free, and their shares. */
 static void release_retired(BpfBackend *b) {
         bool any = false;
 
         for (size_t i = 0; i < b->n_entries; i++)
-                if (b->entries[i].retired) {
+                if (b->entries[i].has_windows) {
+                        end_windows_again(b, &b->entries[i]);
+                } else if (b->entries[i].retired) {
                         b->entries[i] = (Entry){};
                         any = true;
                 }
@@ -253,34 +265,31 @@ static void release_retired(BpfBackend *b) {
 static int bpf_backend_dispatch(Backend *backend, BackendReportHandler handler, void *userdata) {
         BpfBackend *b = BPF(backend);
         bool all = false;
-        int n;
+        int n, r;
 
         b->handler = handler;
         b->userdata = userdata;
         bpf_backend_leave_predecessor(b);
-        n = process_reader_dispatch(&b->processes);
-        if (n < 0)
-                return n;
+        /* That processes cannot be looked for keeps no report back. */
+        r = process_reader_dispatch(&b->processes);
         n = record_reader_dispatch(&b->records, DISPATCH_USEC, &all);
         if (all)
                 release_retired(b);
-        return n;
+        return r < 0 ? r : n;
 }
 
 static int bpf_backend_flush(Backend *backend, BackendReportHandler handler, void *userdata) {
         BpfBackend *b = BPF(backend);
-        int n;
+        int n, r;
 
         b->handler = handler;
         b->userdata = userdata;
         bpf_backend_leave_predecessor(b);
-        n = process_reader_dispatch(&b->processes);
-        if (n < 0)
-                return n;
+        r = process_reader_dispatch(&b->processes);
         n = record_reader_flush(&b->records);
         if (n >= 0)
                 release_retired(b);
-        return n;
+        return r < 0 ? r : n;
 }
 
 static void set_limit(struct tlob_limit *limit, uint64_t interval_ns, uint64_t n) {

@@ -9,6 +9,7 @@
 #include "bpf/detacher.h"
 #include "bpf/histograms.h"
 #include "bpf/kept.h"
+#include "bpf/late-programs.h"
 #include "bpf/layout.h"
 #include "bpf/limitations.h"
 #include "bpf/price.h"
@@ -38,6 +39,7 @@ typedef struct Entry {
         bool has_call_events;  /* one of which a system call is */
         SiteReach reach;       /* of the start, when it was retired */
         bool retired;          /* removed, and its last reports not dispatched yet */
+        bool has_windows;      /* it was, and some of its windows could not be ended yet */
         bool inherited;        /* of the daemon before this one; without sites of its own */
         bool taken_over;       /* it was */
         Counters base;         /* what was counted at the last reset */
@@ -48,6 +50,7 @@ typedef struct Entry {
 typedef struct BpfBackend {
         Backend backend; /* first */
         BpfPrograms programs;
+        LatePrograms late;
         RecordReader records;
         TaskTable tasks;
         size_t n_cpus;
@@ -122,9 +125,12 @@ uint64_t bpf_entry_get_cost(const BpfBackend *b, const Entry *entry);
 /* Of all together; those at the same place count once. */
 uint64_t bpf_backend_get_cost(const BpfBackend *b);
 
-/* Of an entry that was withdrawn. Adds to the books; histogram may be NULL. */
-void bpf_entry_end_windows(BpfBackend *b, const Entry *entry, Statistics *final,
-                           Histogram *histogram);
+/*
+ * Of an entry that was withdrawn. Adds to the books; histogram may be NULL. Returns 0, or a
+ * negative errno if some may still be open.
+ */
+int bpf_entry_end_windows(BpfBackend *b, const Entry *entry, Statistics *final,
+                          Histogram *histogram);
 
 /*
  * What is kept for the next daemon (takeover.c). A binding is kept under its name when it is set

@@ -19,14 +19,14 @@
 
 #include "base/clock.h"
 #include "bpf/hits.h"
-#include "bpf/variants.h"
 
 #define ROUNDS 5
 #define CALLS  200
 
-void calls_init(Calls *calls, const BpfPrograms *programs, Pins *pins, size_t n_cpus) {
+void calls_init(Calls *calls, LatePrograms *late, Pins *pins, size_t n_cpus) {
         *calls = (Calls){
-                .programs = programs,
+                .programs = late->programs,
+                .late = late,
                 .pins = pins,
                 .n_cpus = n_cpus,
         };
@@ -122,15 +122,17 @@ static void add_price(Calls *calls, enum tlob_call_role role, uint64_t without_n
 /* The end first: no window may open that cannot end. */
 static int attach_pair(Calls *calls) {
         const struct tlob_bpf *bpf = calls->programs->bpf;
-        DeadlineMode mode = calls->programs->mode;
+        struct bpf_program *begin, *end;
         int r;
 
-        r = await_pair(calls);
+        r = late_programs_get_calls(calls->late, &begin, &end);
+        if (r >= 0)
+                r = await_pair(calls);
         if (r < 0)
                 return r;
-        r = link_begin(calls, variant_call_end(bpf, mode), &calls->end);
+        r = link_begin(calls, end, &calls->end);
         if (r >= 0)
-                r = link_begin(calls, variant_call(bpf, mode), &calls->begin);
+                r = link_begin(calls, begin, &calls->begin);
         if (r < 0) {
                 detach_pair(calls);
                 return r;

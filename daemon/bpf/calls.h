@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "bpf/detacher.h"
+#include "bpf/late-programs.h"
 #include "bpf/pins.h"
 #include "bpf/programs.h"
 
@@ -24,7 +25,8 @@ typedef struct CallLink {
 
 typedef struct Calls {
         const BpfPrograms *programs; /* NULL: not set up, and nothing is to be done */
-        Pins *pins;                  /* NULL: there are none */
+        LatePrograms *late;
+        Pins *pins; /* NULL: there are none */
         size_t n_cpus;
         unsigned n;              /* sites of ours */
         uint64_t n_hits_before;  /* when the pair of ours came, or its price has changed */
@@ -34,8 +36,8 @@ typedef struct Calls {
         CallLink end;
 } Calls;
 
-/* programs and pins stay the caller's. */
-void calls_init(Calls *calls, const BpfPrograms *programs, Pins *pins, size_t n_cpus);
+/* late and pins stay the caller's. */
+void calls_init(Calls *calls, LatePrograms *late, Pins *pins, size_t n_cpus);
 void calls_done(Calls *calls);
 
 /*

@@ -45,22 +45,20 @@ static SiteKind kind_of(const Entry *entry, TraceEventKind event) {
 
 /*
  * A call is told without a trap, at a price of its own (calls.c): what remains is the work of a
- * window, at both ends a quarter of what a hit is taken for (price.c). Another event of the kernel
- * has no price of its own, and takes as much again at each end; what the instruction under one that
- * is a probe is, is not known.
+ * window, at both ends. Another event of the kernel has no price of its own, and takes as much
+ * again at each end; what the instruction under one that is a probe is, is not known.
  */
 static uint64_t price_of(const BpfBackend *b, SiteKind kind, TraceEventKind event,
                          ProbeKind probe) {
-        uint64_t quarter = b->price.hit.ns[PROBE_EMULATED] / 4;
-
         switch (kind) {
         case SITE_CALL:
-                return 2 * quarter;
+                return 2 * b->price.window_ns;
         case SITE_CALL_BEGIN:
         case SITE_CALL_END:
-                return quarter;
+                return b->price.window_ns;
         case SITE_EVENT:
-                return event == TRACE_EVENT_PROBE ? b->price.hit.ns[PROBE_STEPPED] : 2 * quarter;
+                return event == TRACE_EVENT_PROBE ? b->price.hit.ns[PROBE_STEPPED]
+                                                  : 2 * b->price.window_ns;
         default:
                 return b->price.hit.ns[probe];
         }
@@ -126,6 +124,7 @@ static int make_keys(const BpfBackend *b, const Entry *entry, const Binding *bin
         case TLOB_STOP_PLACE:
                 return key_take_site(&keys->stop, &resolved->sites.stop, &keys->places[1]);
         case TLOB_STOP_EXITS:
+        case TLOB_STOP_GO:
                 keys->stop.offsets = resolved->sites.exits.offsets;
                 keys->stop.n_offsets = resolved->sites.exits.n;
                 return 0;

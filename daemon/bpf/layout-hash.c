@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "bpf/kept.h"
-#include "tlob.skel.h"
+#include "bpf/skeleton.h"
 
 typedef struct Layout {
         const struct btf *btf;
@@ -113,7 +113,7 @@ LayoutHash bpf_layout_hash(void) {
 
         if (ret.all && ret.books)
                 return ret;
-        bpf = tlob_bpf__open();
+        bpf = skeleton_open();
         if (!bpf)
                 return ret;
         ret.all = hash(bpf, write_all);

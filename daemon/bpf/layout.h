@@ -323,10 +323,11 @@ struct tlob_books {
         __u64 violations;            /* each counted when it is found */
         __u64 lost;                  /* records for which the ring buffer had no room */
         __u64 suppressed; /* violations without a record: more than the limit lets through */
-        __u64 spent_ns[TLOB_N_STATES]; /* by windows that ended, but for abandoned ones */
+        /* by windows that ended, but for those that were abandoned or switched */
+        __u64 spent_ns[TLOB_N_STATES];
 };
 
-/* How long windows took, but for abandoned ones. */
+/* How long windows took, but for those that were abandoned or switched. */
 struct tlob_histogram {
         __u64 counts[TLOB_BUCKETS];
 };
@@ -364,6 +365,9 @@ struct tlob_window {
         /* the task has left the window's frame when its stack pointer is above; 0: has none */
         __u64 frame;
         __u64 return_address; /* what lies there as long as the frame does; 0: not known */
+        /* TLOB_STOP_GO, instead of both: whose it is, and how deep in its stack it began */
+        __u64 goroutine;
+        __u64 depth;
         __u32 binding;
         __u32 call; /* the number of the system call that it is, plus one; 0: it is none */
 };

@@ -9,12 +9,14 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/epoll.h>
 
 #include "base/sentence.h"
 #include "bpf/backend.h"
 #include "bpf/hits.h"
 #include "bpf/memory.h"
+#include "bpf/skeleton.h"
 
 int bpf_backend_probe(char **ret_reason) {
         static const struct {
@@ -119,6 +121,7 @@ Backend *bpf_backend_free(Backend *backend) {
         site_table_done(&b->stop_sites);
         site_table_done(&b->start_sites);
         calls_done(&b->calls);
+        late_programs_done(&b->late);
         unit_table_done(&b->units);
         histogram_table_done(&b->histograms);
         bpf_memory_unmap(b->bindings, b->n_entries, sizeof(*b->bindings));
@@ -145,23 +148,19 @@ static int init_sites(BpfBackend *b, size_t n) {
                 .n_cpus = b->n_cpus,
                 .pins = b->pins,
                 .calls = &b->calls,
+                .late = &b->late,
         };
-        EventProgramFds events;
         uint32_t *generation = b->kept ? b->kept->common->site_generation : b->site_generation;
         int r;
 
-        bpf_programs_event_fds(&b->programs, &events);
-        calls_init(&b->calls, &b->programs, b->pins, b->n_cpus);
+        late_programs_init(&b->late, &b->programs);
+        calls_init(&b->calls, &b->late, b->pins, b->n_cpus);
         probes.prog_fd = bpf_programs_start_fd(&b->programs);
-        probes.event_fd = events.start;
-        probes.event_probe_fd = events.probe_start;
         r = site_table_init(&b->start_sites, n, &probes, bpf_map__fd(bpf->maps.start_sites),
                             bpf_map__fd(bpf->maps.start_scopes), &generation[0]);
         if (r < 0)
                 return r;
         probes.prog_fd = bpf_programs_stop_fd(&b->programs);
-        probes.event_fd = events.stop;
-        probes.event_probe_fd = events.probe_stop;
         probes.hits_fd = bpf_map__fd(bpf->maps.stop_hits);
         probes.side = 1;
         return site_table_init(&b->stop_sites, n, &probes, bpf_map__fd(bpf->maps.stop_sites),
@@ -209,9 +208,15 @@ static int init_units(BpfBackend *b, size_t n) {
                 .spares = bpf_map__fd(bpf->maps.spares),
         };
 
-        return unit_table_init(&b->units, n, &maps, &bpf->bss->unit_levels,
-                               &bpf->bss->n_units_followed, b->programs.root_level,
-                               b->kept ? b->kept->units : NULL);
+        KeptUnit *kept = b->kept ? b->kept->units : NULL;
+        int r;
+
+        /* Where there is nothing to be inherited, to look for it would take memory. */
+        r = unit_table_init(&b->units, n, &maps, &bpf->bss->unit_levels,
+                            &bpf->bss->n_units_followed, b->programs.root_level,
+                            b->programs.inherits ? kept : NULL);
+        b->units.kept = kept;
+        return r;
 }
 
 static void init_unwinding(BpfBackend *b) {
@@ -235,10 +240,8 @@ static int init_tables(BpfBackend *b, const BackendConfig *config) {
         void *bindings;
         int r;
 
-        r = task_table_init(&b->tasks, bpf_map__fd(bpf->maps.tasks), config->tasks_max,
-                            &bpf->bss->slots_end);
-        if (r < 0)
-                return r;
+        task_table_init(&b->tasks, bpf_map__fd(bpf->maps.tasks), config->tasks_max,
+                        &bpf->bss->slots_end);
         r = init_units(b, config->bindings_max + 1);
         if (r < 0)
                 return r;
@@ -278,6 +281,7 @@ static int init_readers(BpfBackend *b, const BackendConfig *config) {
         if (r < 0)
                 return r;
         r = process_reader_init(&b->processes, bpf_map__fd(bpf->maps.process_records),
+                                bpf_map__max_entries(bpf->maps.process_records),
                                 bpf->progs.find_processes, &bpf->bss->n_processes_lost,
                                 &process_handlers, b);
         return r < 0 ? r : init_epoll(b);
@@ -451,6 +455,9 @@ int bpf_backend_new(const BackendConfig *config, Backend **ret, char **ret_reaso
                         strerror(-r));
         }
 
+        /* libbpf had the type information of the whole kernel in memory. */
+        (void) malloc_trim(0);
+        skeleton_leave();
         *ret = &b->backend;
         return 0;
 }

@@ -13,8 +13,9 @@
  */
 
 typedef struct Price {
-        ProbePrices hit;   /* with what is done for a window */
-        uint64_t timer_ns; /* set, and having come; 0: not known */
+        ProbePrices hit;    /* with what is done for a window */
+        uint64_t window_ns; /* that alone, for one of its ends */
+        uint64_t timer_ns;  /* set, and having come; 0: not known */
 } Price;
 
 /*

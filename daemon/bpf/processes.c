@@ -12,7 +12,6 @@
 
 #include "bpf/processes.h"
 
-#include <bpf/libbpf.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
@@ -33,7 +32,7 @@ static void look_again_later(ProcessReader *reader) {
                 reader->looks_again = timerfd_settime(reader->timer_fd, 0, &later, NULL) >= 0;
 }
 
-static int on_record(void *userdata, void *data, size_t size) {
+static int on_record(void *userdata, const void *data, size_t size) {
         const struct tlob_process_record *record = data;
         ProcessReader *reader = userdata;
 
@@ -51,8 +50,9 @@ static int watch(const ProcessReader *reader, int fd) {
         return epoll_ctl(reader->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-int process_reader_init(ProcessReader *reader, int map_fd, const struct bpf_program *finder,
-                        const __u64 *n_lost, const ProcessHandlers *handlers, void *userdata) {
+int process_reader_init(ProcessReader *reader, int map_fd, size_t size,
+                        const struct bpf_program *finder, const __u64 *n_lost,
+                        const ProcessHandlers *handlers, void *userdata) {
         int r;
 
         *reader = (ProcessReader){
@@ -64,17 +64,18 @@ int process_reader_init(ProcessReader *reader, int map_fd, const struct bpf_prog
         reader->round_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         reader->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
         reader->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-        reader->ring = ring_buffer__new(map_fd, on_record, reader, NULL);
-        if (reader->round_fd < 0 || reader->epoll_fd < 0 || reader->timer_fd < 0 || !reader->ring)
+        if (reader->round_fd < 0 || reader->epoll_fd < 0 || reader->timer_fd < 0)
                 return -errno;
-        r = watch(reader, reader->round_fd);
+        r = ring_init(&reader->ring, map_fd, size, on_record, reader);
+        if (r >= 0)
+                r = watch(reader, reader->round_fd);
         if (r >= 0)
                 r = watch(reader, reader->timer_fd);
-        return r < 0 ? r : watch(reader, ring_buffer__epoll_fd(reader->ring));
+        return r < 0 ? r : watch(reader, map_fd);
 }
 
 void process_reader_done(ProcessReader *reader) {
-        ring_buffer__free(reader->ring);
+        ring_done(&reader->ring);
         if (reader->finder) {
                 safe_close(reader->epoll_fd);
                 safe_close(reader->round_fd);
@@ -96,7 +97,7 @@ static int consume(ProcessReader *reader) {
         int r;
 
         reader->until_ns = now_ns() + AT_ONCE_NS;
-        r = ring_buffer__consume(reader->ring);
+        r = ring_consume(&reader->ring);
         return r < 0 && r != STOP ? r : 0;
 }
 

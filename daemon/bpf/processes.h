@@ -8,11 +8,11 @@
 
 #include "base/cleanup.h"
 #include "bpf/layout.h"
+#include "bpf/ring.h"
 
 /* The processes of the units that are followed, as the BPF programs tell of them. */
 
 struct bpf_program;
-struct ring_buffer;
 
 typedef struct ProcessHandlers {
         /* It is in that unit, or has exited; it may be told more than once. */
@@ -24,7 +24,7 @@ typedef struct ProcessHandlers {
 } ProcessHandlers;
 
 typedef struct ProcessReader {
-        struct ring_buffer *ring;
+        Ring ring;
         int epoll_fd;
         int round_fd; /* an eventfd: a round is due */
         const struct bpf_program *finder;
@@ -39,11 +39,12 @@ typedef struct ProcessReader {
 } ProcessReader;
 
 /*
- * finder: find_processes in process.bpf.h. All that is given stays the caller's, and outlives the
- * reader.
+ * size: of the ring buffer, in bytes; finder: find_processes in process.bpf.h. All that is given
+ * stays the caller's, and outlives the reader.
  */
-int process_reader_init(ProcessReader *reader, int map_fd, const struct bpf_program *finder,
-                        const __u64 *n_lost, const ProcessHandlers *handlers, void *userdata);
+int process_reader_init(ProcessReader *reader, int map_fd, size_t size,
+                        const struct bpf_program *finder, const __u64 *n_lost,
+                        const ProcessHandlers *handlers, void *userdata);
 void process_reader_done(ProcessReader *reader);
 
 /* Readable when there is something to dispatch. */

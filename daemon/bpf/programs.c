@@ -15,7 +15,6 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
-#include <malloc.h>
 #include <stddef.h>
 #include <sys/stat.h>
 
@@ -25,6 +24,8 @@
 #include "bpf/layout-hash.h"
 #include "bpf/layout.h"
 #include "bpf/preempt-count.h"
+#include "bpf/skeleton.h"
+#include "bpf/uprobe-timers.h"
 #include "bpf/uprobe.h"
 #include "bpf/variants.h"
 #include "cgroup.h"
@@ -221,7 +222,7 @@ static int load_rung(BpfPrograms *programs, const BackendConfig *config, Deadlin
         struct tlob_bpf *bpf;
         int r;
 
-        bpf = tlob_bpf__open();
+        bpf = skeleton_open();
         if (!bpf)
                 return -errno;
 
@@ -237,9 +238,9 @@ static int load_rung(BpfPrograms *programs, const BackendConfig *config, Deadlin
         memcpy(bpf->rodata->network, &programs->symbols.network, sizeof(struct tlob_text));
         bpf->data->next_window_id = now_usec();
         hooks_prepare(bpf);
-        (void) bpf_program__set_autoattach(bpf->progs.set_callback, false);
+        (void) bpf_program__set_autoattach(bpf->progs.set_callbacks, false);
         (void) bpf_program__set_autoattach(bpf->progs.find_processes, false);
-        variants_select(bpf, programs->multi, programs->has_calls, mode);
+        variants_select(bpf, programs->multi, mode);
 
         r = set_sizes(bpf, config);
         if (r >= 0 && programs->pins)
@@ -285,8 +286,9 @@ static int load_best(BpfPrograms *programs, const BackendConfig *config) {
         for (DeadlineMode mode = config->deadline_mode; r < 0 && mode <= DEADLINE_SWITCH_TICK;
              mode++) {
                 /* Kernels where a uprobe may arm timers have uprobe_multi links. */
-                if (mode != DEADLINE_UPROBE || programs->multi)
-                        r = load_with_stacks(programs, config, mode);
+                if (mode == DEADLINE_UPROBE && (!programs->multi || !uprobe_timers_are_allowed()))
+                        continue;
+                r = load_with_stacks(programs, config, mode);
         }
         return r;
 }
@@ -327,11 +329,11 @@ static int prepare_timers(const BpfPrograms *programs, unsigned tasks_max) {
 /* Runs the program that gives each slot's timer its callback. */
 static int set_callbacks(const BpfPrograms *programs) {
         union bpf_iter_link_info info = {
-                .map.map_fd = (uint32_t) bpf_map__fd(programs->bpf->maps.tasks),
+                .task.tid = (uint32_t) gettid(),
         };
         LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
 
-        return iterator_run(programs->bpf->progs.set_callback, &opts);
+        return iterator_run(programs->bpf->progs.set_callbacks, &opts);
 }
 
 /*
@@ -409,17 +411,7 @@ int bpf_programs_load(BpfPrograms *programs, const BackendConfig *config, Pins *
         if (r < 0)
                 return r;
         programs->pinned = inherited;
-
-        /* libbpf had the type information of the whole kernel in memory. */
-        (void) malloc_trim(0);
         return 0;
-}
-
-static uint64_t hash_programs(void) {
-        size_t size;
-        const void *object = tlob_bpf__elf_bytes(&size);
-
-        return kept_hash(object, size);
 }
 
 void bpf_programs_get_format(const BpfPrograms *programs, const BackendConfig *config,
@@ -431,7 +423,7 @@ void bpf_programs_get_format(const BpfPrograms *programs, const BackendConfig *c
                 .books = hash.books,
                 .mode = programs->mode,
                 .allowed_mode = config->deadline_mode,
-                .programs = hash_programs(),
+                .programs = skeleton_hash(),
                 .bindings_max = config->bindings_max,
                 .tasks_max = config->tasks_max,
                 .ring_buffer_size = config->ring_buffer_size,
@@ -470,7 +462,7 @@ int bpf_programs_attach(BpfPrograms *programs, KeptFormat *inherited) {
 
         if (!inherited)
                 return hooks_attach(programs->bpf, programs->pins, &programs->pinned);
-        own = hash_programs();
+        own = skeleton_hash();
         if (inherited->programs != own) {
                 r = replace_hooks(programs, inherited, own);
                 if (r < 0)
@@ -496,19 +488,6 @@ int bpf_programs_stop_fd(const BpfPrograms *programs) {
 
 int bpf_programs_unwind_fd(const BpfPrograms *programs) {
         return bpf_program__fd(variant_unwind(programs->bpf, programs->multi));
-}
-
-void bpf_programs_event_fds(const BpfPrograms *programs, EventProgramFds *ret) {
-        *ret = (EventProgramFds){ -EBADF, -EBADF, -EBADF, -EBADF };
-        if (programs->preempt_count == 0)
-                return;
-        *ret = (EventProgramFds){
-                .start = bpf_program__fd(variant_event_start(programs->bpf, programs->mode)),
-                .stop = bpf_program__fd(programs->bpf->progs.event_stop),
-                .probe_start =
-                        bpf_program__fd(variant_event_probe_start(programs->bpf, programs->mode)),
-                .probe_stop = bpf_program__fd(programs->bpf->progs.stop_perf),
-        };
 }
 
 int bpf_programs_check_slot(const BpfPrograms *programs, uint32_t slot) {

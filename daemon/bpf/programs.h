@@ -69,16 +69,6 @@ int bpf_programs_unwind_fd(const BpfPrograms *programs);
 struct btf;
 bool bpf_programs_find_calls(const struct btf *btf);
 
-/* Those on events of the kernel, and on those that are probes; -EBADF: there are none. */
-typedef struct EventProgramFds {
-        int start;
-        int stop;
-        int probe_start;
-        int probe_stop;
-} EventProgramFds;
-
-void bpf_programs_event_fds(const BpfPrograms *programs, EventProgramFds *ret);
-
 /* Makes the timer of a slot look at its windows soon: their budgets have changed. */
 int bpf_programs_check_slot(const BpfPrograms *programs, uint32_t slot);
 

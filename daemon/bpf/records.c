@@ -2,21 +2,18 @@
 
 /*
  * Reads the ring buffer, for a limited time: programs can fill it faster than anybody empties it,
- * and whoever reads to its end may never come back. libbpf reads until its callback returns an
- * error; it has taken the record at hand off the buffer before it gives up, so nothing is lost or
- * read twice. ring_buffer__consume_n(), which takes a number, came with libbpf 1.5.
+ * and whoever reads to its end may never come back. So a handler says when it has been enough.
  */
 
 #include "bpf/records.h"
 
-#include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 
-#define STOP (-ECANCELED) /* enough for now: returned by the callback, and so by libbpf */
+#define STOP (-ECANCELED) /* enough for now: returned by the handler, and so by ring_consume() */
 
 /* A record takes its size, rounded up, and that much more. */
 #define RECORD_HEADER_SIZE 8
@@ -94,7 +91,7 @@ static void take_record(RecordReader *reader, const struct tlob_record *record, 
         reader->n++;
 }
 
-static int on_record(void *userdata, void *data, size_t size) {
+static int on_record(void *userdata, const void *data, size_t size) {
         const struct tlob_record *record = data;
         RecordReader *reader = userdata;
         size_t taken = RECORD_HEADER_SIZE + size;
@@ -124,18 +121,17 @@ static int on_record(void *userdata, void *data, size_t size) {
 int record_reader_init(RecordReader *reader, int map_fd, size_t size,
                        const RecordHandlers *handlers, void *userdata) {
         *reader = (RecordReader){ .size = size, .handlers = handlers, .userdata = userdata };
-        reader->ring = ring_buffer__new(map_fd, on_record, reader, NULL);
-        return reader->ring ? 0 : -errno;
+        return ring_init(&reader->ring, map_fd, size, on_record, reader);
 }
 
 void record_reader_done(RecordReader *reader) {
-        ring_buffer__free(reader->ring);
+        ring_done(&reader->ring);
         free(reader->owed);
         *reader = (RecordReader){};
 }
 
 int record_reader_get_fd(const RecordReader *reader) {
-        return ring_buffer__epoll_fd(reader->ring);
+        return reader->ring.map_fd;
 }
 
 int record_reader_owe(RecordReader *reader, const Report *report) {
@@ -168,7 +164,7 @@ int record_reader_dispatch(RecordReader *reader, uint64_t usec, bool *ret_all) {
         reader->until_ns = usec == UINT64_MAX ? UINT64_MAX : now_ns() + usec * 1000;
         /* As much as the buffer holds: all that was there has come by then. */
         reader->bytes_left = reader->size;
-        r = ring_buffer__consume(reader->ring);
+        r = ring_consume(&reader->ring);
         if (r < 0 && r != STOP)
                 return r;
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "bpf/layout.h"
+#include "bpf/ring.h"
 #include "report/violation.h"
 
 /*
@@ -30,7 +31,7 @@ typedef struct PendingStack {
 } PendingStack;
 
 typedef struct RecordReader {
-        struct ring_buffer *ring;
+        Ring ring;
         size_t size; /* of the ring buffer, in bytes */
         const RecordHandlers *handlers;
         void *userdata;

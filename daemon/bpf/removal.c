@@ -70,8 +70,8 @@ static void on_window_removed(Report *report, uint64_t claim, void *userdata) {
         owe(b, report, final);
 }
 
-void bpf_entry_end_windows(BpfBackend *b, const Entry *entry, Statistics *final,
-                           Histogram *histogram) {
+int bpf_entry_end_windows(BpfBackend *b, const Entry *entry, Statistics *final,
+                          Histogram *histogram) {
         Removal removal = {
                 .b = b,
                 .entry = entry,
@@ -79,5 +79,5 @@ void bpf_entry_end_windows(BpfBackend *b, const Entry *entry, Statistics *final,
                 .histogram = histogram,
         };
 
-        task_table_end(&b->tasks, entry->generation, on_window_removed, &removal);
+        return task_table_end(&b->tasks, entry->generation, on_window_removed, &removal);
 }

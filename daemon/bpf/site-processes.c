@@ -114,7 +114,7 @@ static void site_add_process(SiteTable *table, Site *site,
 }
 
 void site_table_add_process(SiteTable *table, const struct tlob_process_record *record) {
-        for (size_t i = 0; i < table->n; i++) {
+        for (size_t i = 0; i < table->end; i++) {
                 Site *site = &table->items[i];
 
                 if (site->n_users > 0 && site->key.by_process && site_is_for(site, record->unit))
@@ -138,7 +138,7 @@ static void site_remove_process(SiteTable *table, Site *site, SiteProcess *proce
 }
 
 void site_table_remove_process(SiteTable *table, uint32_t tgid) {
-        for (size_t i = 0; i < table->n; i++) {
+        for (size_t i = 0; i < table->end; i++) {
                 Site *site = &table->items[i];
                 SiteProcess *process = site_find_process(site, tgid);
 
@@ -152,7 +152,7 @@ void site_table_begin_round(SiteTable *table) {
 }
 
 void site_table_end_round(SiteTable *table) {
-        for (size_t i = 0; i < table->n; i++) {
+        for (size_t i = 0; i < table->end; i++) {
                 Site *site = &table->items[i];
 
                 for (size_t j = site->n_processes; j-- > 0;)

@@ -32,17 +32,19 @@ static int attach_when_free(const UprobeSpec *spec, Uprobe **ret) {
 
 /* Which kind of program it takes is found by trying. */
 static int attach_event(const SiteTable *table, UprobeSpec spec, Uprobe **ret) {
+        EventProgramFds fds;
         int r;
 
-        if (table->probes.event_fd < 0)
-                return -EOPNOTSUPP;
+        r = late_programs_get_events(table->probes.late, table->probes.side, &fds);
+        if (r < 0)
+                return r;
         spec.is_event = true;
         spec.multi = false;
-        spec.prog_fd = table->probes.event_fd;
+        spec.prog_fd = fds.event;
         r = attach_when_free(&spec, ret);
         if (r != -EINVAL)
                 return r;
-        spec.prog_fd = table->probes.event_probe_fd;
+        spec.prog_fd = fds.probe;
         return attach_when_free(&spec, ret);
 }
 

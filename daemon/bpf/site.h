@@ -84,9 +84,6 @@ typedef struct Site {
 /* What all probes of a table have in common: as in UprobeSpec. */
 typedef struct SiteProbes {
         int prog_fd;
-        /* For events of the kernel, and for those that are probes; -EBADF: they cannot be had. */
-        int event_fd;
-        int event_probe_fd;
         bool multi;
         Pins *pins;
         Detacher *detacher;
@@ -95,12 +92,14 @@ typedef struct SiteProbes {
         int hits_fd;          /* the same, of this side */
         size_t n_cpus;        /* that it has values for */
         Calls *calls;         /* not owned */
+        LatePrograms *late;   /* the same */
 } SiteProbes;
 
 typedef struct SiteTable {
         Site *items;              /* an index here is an index in the map */
         struct tlob_site *memory; /* shared with the programs */
         size_t n;
+        size_t end; /* no site from there on was ever in use */
         SiteProbes probes;
         int scopes_fd;
         uint32_t *generation; /* of the site that was made last; not owned */

@@ -34,14 +34,15 @@ int site_table_init(SiteTable *table, size_t n, const SiteProbes *probes, int si
         table->items = calloc(n, sizeof(*table->items));
         if (!table->items)
                 return -ENOMEM;
-        for (size_t i = 0; i < n; i++)
-                table->items[i].file_fd = -EBADF;
         r = bpf_memory_map(sites_fd, n, sizeof(*table->memory), &memory);
         if (r < 0)
                 return r;
         table->memory = memory;
         for (size_t i = 0; i < n; i++)
-                table->items[i].is_inherited = table->memory[i].generation;
+                if (table->memory[i].generation) {
+                        table->items[i].is_inherited = true;
+                        table->end = i + 1;
+                }
         return 0;
 }
 
@@ -81,7 +82,7 @@ static void forget_processes(SiteTable *table) {
 void site_table_need_inherited(SiteTable *table, uint64_t cookie) {
         uint32_t site = (uint32_t) cookie;
 
-        if (site < table->n && table->items[site].is_inherited &&
+        if (site < table->end && table->items[site].is_inherited &&
             site_table_cookie(table, site) == cookie)
                 table->items[site].is_needed = true;
 }
@@ -89,7 +90,7 @@ void site_table_need_inherited(SiteTable *table, uint64_t cookie) {
 void site_table_drop_unneeded(SiteTable *table) {
         forget_scopes(table);
         forget_processes(table);
-        for (size_t i = 0; i < table->n; i++) {
+        for (size_t i = 0; i < table->end; i++) {
                 if (!is_dropped(&table->items[i]))
                         continue;
                 __atomic_store_n(&table->memory[i].generation, 0, __ATOMIC_RELEASE);
@@ -98,7 +99,7 @@ void site_table_drop_unneeded(SiteTable *table) {
 }
 
 void site_table_drop_inherited(SiteTable *table) {
-        for (size_t i = 0; i < table->n; i++)
+        for (size_t i = 0; i < table->end; i++)
                 table->items[i].is_needed = false;
         site_table_drop_unneeded(table);
 }
@@ -137,7 +138,7 @@ static int site_key_copy(const SiteKey *key, SiteKey *ret) {
 }
 
 void site_table_done(SiteTable *table) {
-        for (size_t i = 0; table->items && i < table->n; i++) {
+        for (size_t i = 0; i < table->end; i++) {
                 Site *site = &table->items[i];
 
                 uprobe_detach(site->uprobe);
@@ -163,7 +164,7 @@ static bool site_key_equal(const SiteKey *a, const SiteKey *b) {
 static Site *site_table_find(SiteTable *table, const SiteKey *key) {
         Site *unused = NULL;
 
-        for (size_t i = 0; i < table->n; i++) {
+        for (size_t i = 0; i < table->end; i++) {
                 Site *site = &table->items[i];
 
                 if (site->n_users > 0 && site_key_equal(&site->key, key))
@@ -171,6 +172,8 @@ static Site *site_table_find(SiteTable *table, const SiteKey *key) {
                 if (site->n_users == 0 && !site->is_inherited && !unused)
                         unused = site;
         }
+        if (!unused && table->end < table->n)
+                unused = &table->items[table->end++];
         return unused;
 }
 
@@ -310,7 +313,7 @@ uint64_t site_table_get_cost(const SiteTable *table, uint32_t site) {
 uint64_t site_table_get_total_cost(const SiteTable *table) {
         uint64_t total = 0;
 
-        for (size_t i = 0; i < table->n; i++)
+        for (size_t i = 0; i < table->end; i++)
                 if (table->items[i].n_users > 0)
                         total += site_table_get_cost(table, (uint32_t) i);
         return total;

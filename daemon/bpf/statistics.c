@@ -93,6 +93,5 @@ int bpf_entry_read_statistics(BpfBackend *b, const Entry *entry, Statistics *ret
         books_subtract(&ret->counters, &entry->base);
         /* Of no process since the reset. */
         ret->late_max_ns = ret->counters.processes > 0 ? reach.late_max_ns : 0;
-        ret->open = task_table_count(&b->tasks, entry->generation);
-        return 0;
+        return task_table_count(&b->tasks, entry->generation, &ret->open);
 }

@@ -32,7 +32,7 @@ static KeptPlaces places_of(const Binding *binding) {
 
         if (sites->how == TLOB_STOP_PLACE)
                 places.stops = sites->stop.offset;
-        if (sites->how == TLOB_STOP_EXITS)
+        if (sites->how == TLOB_STOP_EXITS || sites->how == TLOB_STOP_GO)
                 places.stops = kept_hash(sites->exits.offsets,
                                          sites->exits.n * sizeof(*sites->exits.offsets));
         return places;

@@ -5,6 +5,9 @@
  * changing the same memory. A window is ended by whoever swaps its claim to "closed". The totals of
  * a task are read under its sequence count, as the programs do, which here may be in the middle of
  * a change on another CPU.
+ *
+ * The kernel counts each page of a map that is mapped as memory of the daemon. Of the slots, of
+ * which there are thousands, most were never in use: those are not mapped.
  */
 
 #include "bpf/tasks.h"
@@ -13,27 +16,51 @@
 #include "bpf/layout.h"
 #include "bpf/memory.h"
 
-int task_table_init(TaskTable *table, int map_fd, size_t n, const uint32_t *end) {
-        void *memory;
-        int r;
+/* So many slots are mapped at least: a few pages. */
+#define MAPPED_MIN 64
 
-        r = bpf_memory_map(map_fd, n, sizeof(struct tlob_task), &memory);
-        if (r < 0)
-                return r;
-
-        *table = (TaskTable){ .tasks = memory, .n = n, .end = end };
-        return 0;
+void task_table_init(TaskTable *table, int map_fd, size_t n, const uint32_t *end) {
+        *table = (TaskTable){ .map_fd = map_fd, .n = n, .end = end };
 }
 
 void task_table_done(TaskTable *table) {
-        bpf_memory_unmap(table->tasks, table->n, sizeof(*table->tasks));
+        bpf_memory_unmap(table->tasks, table->n_mapped, sizeof(*table->tasks));
         *table = (TaskTable){};
 }
 
-static size_t task_table_end_slot(const TaskTable *table) {
-        size_t end = __atomic_load_n(table->end, __ATOMIC_RELAXED);
+/* Maps the slots up to there, and as many again: so that happens a few times only. */
+static int table_map(TaskTable *table, size_t end) {
+        size_t n = MAPPED_MIN;
+        void *memory;
+        int r;
 
-        return end < table->n ? end : table->n;
+        while (n < end)
+                n *= 2;
+        if (n > table->n)
+                n = table->n;
+        r = bpf_memory_map(table->map_fd, n, sizeof(*table->tasks), &memory);
+        if (r < 0)
+                return r;
+        bpf_memory_unmap(table->tasks, table->n_mapped, sizeof(*table->tasks));
+        table->tasks = memory;
+        table->n_mapped = n;
+        return 0;
+}
+
+/*
+ * Is there such a slot, which is or was in use? Then it is mapped. Returns 1, 0, or a negative
+ * errno.
+ */
+static int table_has(TaskTable *table, size_t slot) {
+        size_t end = __atomic_load_n(table->end, __ATOMIC_RELAXED);
+        int r;
+
+        if (end > table->n)
+                end = table->n;
+        if (slot >= end)
+                return 0;
+        r = slot < table->n_mapped ? 0 : table_map(table, end);
+        return r < 0 ? r : 1;
 }
 
 static unsigned task_count(const struct tlob_task *task, uint64_t generation) {
@@ -44,25 +71,28 @@ static unsigned task_count(const struct tlob_task *task, uint64_t generation) {
         return n;
 }
 
-uint64_t task_table_count(const TaskTable *table, uint64_t generation) {
+int task_table_count(TaskTable *table, uint64_t generation, uint64_t *ret) {
         uint64_t n = 0;
+        int r;
 
-        for (size_t i = 0; i < task_table_end_slot(table); i++)
+        for (size_t i = 0; (r = table_has(table, i)) > 0; i++)
                 n += task_count(&table->tasks[i], generation);
-        return n;
+        if (r >= 0)
+                *ret = n;
+        return r;
 }
 
-int task_table_visit(const TaskTable *table, uint64_t generation, TaskTableVisitor visitor,
+int task_table_visit(TaskTable *table, uint64_t generation, TaskTableVisitor visitor,
                      void *userdata) {
-        for (size_t i = 0; i < task_table_end_slot(table); i++) {
-                int r = task_count(&table->tasks[i], generation) > 0
-                                ? visitor((uint32_t) i, userdata)
-                                : 0;
+        int r;
 
+        for (size_t i = 0; (r = table_has(table, i)) > 0; i++) {
+                if (task_count(&table->tasks[i], generation) > 0)
+                        r = visitor((uint32_t) i, userdata);
                 if (r < 0)
                         return r;
         }
-        return 0;
+        return r;
 }
 
 /* The totals of a task at this moment, and its state. Returns the moment. */
@@ -125,16 +155,22 @@ static uint64_t window_take(struct tlob_task *t, size_t place, uint64_t generati
         return claim;
 }
 
-void task_table_end(TaskTable *table, uint64_t generation, TaskTableHandler handler,
-                    void *userdata) {
-        for (size_t i = 0; i < task_table_end_slot(table); i++)
-                for (size_t j = 0; j < TLOB_WINDOWS_MAX; j++) {
-                        struct tlob_task *t = &table->tasks[i];
-                        uint64_t claim;
-                        Report report;
+static void task_end(struct tlob_task *t, uint64_t generation, TaskTableHandler handler,
+                     void *userdata) {
+        for (size_t i = 0; i < TLOB_WINDOWS_MAX; i++) {
+                Report report;
+                uint64_t claim = window_take(t, i, generation, &report);
 
-                        claim = window_take(t, j, generation, &report);
-                        if (claim != TLOB_CLAIM_CLOSED)
-                                handler(&report, claim, userdata);
-                }
+                if (claim != TLOB_CLAIM_CLOSED)
+                        handler(&report, claim, userdata);
+        }
+}
+
+int task_table_end(TaskTable *table, uint64_t generation, TaskTableHandler handler,
+                   void *userdata) {
+        int r;
+
+        for (size_t i = 0; (r = table_has(table, i)) > 0; i++)
+                task_end(&table->tasks[i], generation, handler, userdata);
+        return r;
 }

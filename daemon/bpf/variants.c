@@ -32,7 +32,7 @@ struct bpf_program *variant_unwind(const struct tlob_bpf *bpf, bool multi) {
 }
 
 /* Only those that are needed: a program that this kernel does not know would fail them all. */
-static void select_programs(struct tlob_bpf *bpf, bool multi, DeadlineMode mode) {
+static void select_programs(const struct tlob_bpf *bpf, bool multi, DeadlineMode mode) {
         struct bpf_program *const all[] = {
                 bpf->progs.start_perf,         bpf->progs.start_multi,
                 bpf->progs.start_multi_arm,    bpf->progs.start_perf_bridge,
@@ -78,14 +78,16 @@ struct bpf_program *variant_event_probe_start(const struct tlob_bpf *bpf, Deadli
         return mode == DEADLINE_UPROBE ? bpf->progs.start_perf_arm : bpf->progs.start_perf;
 }
 
-/* They are attached with each site. Without uprobe_multi links, some of them are needed anyway. */
-static void select_events(struct tlob_bpf *bpf, DeadlineMode mode) {
-        struct bpf_program *const all[] = {
-                bpf->progs.event_start,
-                bpf->progs.event_start_arm,
-                bpf->progs.event_stop,
-                bpf->progs.start_perf_arm,
-        };
+static void select_only(const struct tlob_bpf *bpf, struct bpf_program *const *needed, size_t n) {
+        struct bpf_program *program;
+
+        bpf_object__for_each_program(program, bpf->obj)(void)
+                bpf_program__set_autoload(program, false);
+        for (size_t i = 0; i < n; i++)
+                (void) bpf_program__set_autoload(needed[i], true);
+}
+
+void variants_select_events(const struct tlob_bpf *bpf, DeadlineMode mode) {
         struct bpf_program *const needed[] = {
                 variant_event_start(bpf, mode),
                 variant_event_probe_start(bpf, mode),
@@ -93,34 +95,26 @@ static void select_events(struct tlob_bpf *bpf, DeadlineMode mode) {
                 bpf->progs.stop_perf,
         };
 
-        for (size_t i = 0; i < ELEMENTSOF(all); i++) {
-                (void) bpf_program__set_autoload(all[i], false);
-                (void) bpf_program__set_autoattach(all[i], false);
-        }
-        for (size_t i = 0; i < ELEMENTSOF(needed); i++)
-                (void) bpf_program__set_autoload(needed[i], true);
+        select_only(bpf, needed, ELEMENTSOF(needed));
 }
 
-/* The pair on system calls, which is attached when somebody measures one (calls.c). */
-static void select_calls(struct tlob_bpf *bpf, bool has_calls, DeadlineMode mode) {
-        struct bpf_program *const all[] = {
-                bpf->progs.on_call,
-                bpf->progs.on_call_end,
-                bpf->progs.on_call_perf,
-                bpf->progs.on_call_end_perf,
+void variants_select_calls(const struct tlob_bpf *bpf, DeadlineMode mode) {
+        struct bpf_program *const needed[] = {
+                variant_call(bpf, mode),
+                variant_call_end(bpf, mode),
         };
-        struct bpf_program *begin = variant_call(bpf, mode);
-        struct bpf_program *end = variant_call_end(bpf, mode);
 
-        for (size_t i = 0; i < ELEMENTSOF(all); i++) {
-                (void) bpf_program__set_autoload(all[i],
-                                                 has_calls && (all[i] == begin || all[i] == end));
-                (void) bpf_program__set_autoattach(all[i], false);
-        }
+        select_only(bpf, needed, ELEMENTSOF(needed));
 }
 
-void variants_select(struct tlob_bpf *bpf, bool multi, bool has_calls, DeadlineMode mode) {
+void variants_select(const struct tlob_bpf *bpf, bool multi, DeadlineMode mode) {
+        struct bpf_program *const late[] = {
+                bpf->progs.on_call,        bpf->progs.on_call_end,      bpf->progs.on_call_perf,
+                bpf->progs.event_start,    bpf->progs.event_start_arm,  bpf->progs.event_stop,
+                bpf->progs.start_perf_arm, bpf->progs.on_call_end_perf,
+        };
+
         select_programs(bpf, multi, mode);
-        select_calls(bpf, has_calls, mode);
-        select_events(bpf, mode);
+        for (size_t i = 0; i < ELEMENTSOF(late); i++)
+                (void) bpf_program__set_autoload(late[i], false);
 }

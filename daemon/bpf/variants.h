@@ -11,10 +11,14 @@
 /* Which of the programs in the object a kernel is given. Nothing is loaded or attached here. */
 
 /*
- * Those and no others are loaded. multi: probes are uprobe_multi links; has_calls: this kernel
- * tells of system calls; mode: the rung of the ladder of deadlines that is tried.
+ * Those that are always needed, and no others, are loaded. multi: probes are uprobe_multi links;
+ * mode: the rung of the ladder of deadlines that is tried.
  */
-void variants_select(struct tlob_bpf *bpf, bool multi, bool has_calls, DeadlineMode mode);
+void variants_select(const struct tlob_bpf *bpf, bool multi, DeadlineMode mode);
+
+/* Only those on system calls, or on events of the kernel. */
+void variants_select_calls(const struct tlob_bpf *bpf, DeadlineMode mode);
+void variants_select_events(const struct tlob_bpf *bpf, DeadlineMode mode);
 
 /* For probes. */
 struct bpf_program *variant_start(const struct tlob_bpf *bpf, bool multi, DeadlineMode mode);

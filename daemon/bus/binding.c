@@ -201,10 +201,11 @@ static int get_counters(sd_bus *b, const char *path, const char *interface, cons
         if (r < 0)
                 return r;
         return sd_bus_message_append(
-                reply, "a{st}", 18, "starts", s->counters.starts, "in-budget",
+                reply, "a{st}", 19, "starts", s->counters.starts, "in-budget",
                 s->counters.in_budget, "violated", s->counters.violated, "open", s->open, "exit",
                 s->counters.ended[TLOB_END_EXIT], "exec", s->counters.ended[TLOB_END_EXEC],
-                "abandoned", s->counters.ended[TLOB_END_ABANDONED], "removed",
+                "abandoned", s->counters.ended[TLOB_END_ABANDONED], "switched",
+                s->counters.ended[TLOB_END_SWITCHED], "removed",
                 s->counters.ended[TLOB_END_REMOVED], "over-limit", s->counters.over_limit, "nested",
                 s->counters.nested, "unmatched", s->counters.unmatched, "lost", s->counters.lost,
                 "suppressed", binding->limit.n_suppressed, "outside", s->counters.outside,
@@ -421,6 +422,9 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("SleepingNSec", "t", get_counter, 0, 0),
         SD_BUS_PROPERTY("MaxNSec", "t", get_counter, 0, 0),
         SD_BUS_PROPERTY("ProbesNSec", "t", get_counter, 0, 0),
+        SD_BUS_PROPERTY("OnViolation", "s", get_string, offsetof(Binding, on_violation), CHANGE),
+        SD_BUS_PROPERTY("OnViolationStarted", "t", NULL, offsetof(Binding, action.n_started), 0),
+        SD_BUS_PROPERTY("OnViolationSkipped", "t", NULL, offsetof(Binding, action.n_skipped), 0),
         SD_BUS_PROPERTY("Histogram", "a(tt)", get_histogram, 0, 0),
         SD_BUS_PROPERTY("Builds", "a(sa(tt))", get_builds, 0, 0),
         SD_BUS_PROPERTY("Counters", "a{st}", get_counters, 0, 0),
@@ -480,7 +484,7 @@ void bus_emit_binding_changed(const Binding *binding, void *userdata) {
                         bus->bus, path, TLOB_BUS_BINDING_INTERFACE, "Unit", "Source", "Executable",
                         "Start", "Stop", "StartOffset", "StopOffset", "WaysOut", "TailCalls",
                         "StopNote", "BudgetNSec", "ConfiguredBudgetNSec", "State", "StateReason",
-                        "Backend", "BackendReason", NULL);
+                        "Backend", "BackendReason", "OnViolation", NULL);
         if (r < 0)
                 log_warning_errno(r, "Failed to send the changes of '%s', ignoring: %m",
                                   binding->name);

@@ -23,11 +23,12 @@ int bus_set_error(sd_bus_error *error, int r, const char *sentence) {
                 int error;
                 const char *name;
         } names[] = {
-                { ENXIO, TLOB_ERROR_NO_SUCH_BINDING }, { EEXIST, TLOB_ERROR_BINDING_EXISTS },
-                { ESRCH, TLOB_ERROR_NO_SUCH_SYMBOL },  { EOPNOTSUPP, TLOB_ERROR_NOT_SUPPORTED },
-                { EPERM, SD_BUS_ERROR_FAILED },        { ENOMEM, SD_BUS_ERROR_NO_MEMORY },
-                { EROFS, SD_BUS_ERROR_FAILED },        { ENOSPC, SD_BUS_ERROR_FAILED },
-                { EIO, SD_BUS_ERROR_FAILED },          { EDQUOT, SD_BUS_ERROR_LIMITS_EXCEEDED },
+                { ENXIO, TLOB_ERROR_NO_SUCH_BINDING },  { EEXIST, TLOB_ERROR_BINDING_EXISTS },
+                { ESRCH, TLOB_ERROR_NO_SUCH_SYMBOL },   { EOPNOTSUPP, TLOB_ERROR_NOT_SUPPORTED },
+                { EPERM, SD_BUS_ERROR_FAILED },         { ENOMEM, SD_BUS_ERROR_NO_MEMORY },
+                { EROFS, SD_BUS_ERROR_FAILED },         { ENOSPC, SD_BUS_ERROR_FAILED },
+                { EIO, SD_BUS_ERROR_FAILED },           { EDQUOT, SD_BUS_ERROR_LIMITS_EXCEEDED },
+                { EACCES, SD_BUS_ERROR_ACCESS_DENIED },
         };
         const char *name = TLOB_ERROR_INVALID_BINDING;
 

@@ -20,6 +20,7 @@ typedef struct BusWait BusWait;
 typedef struct BusClient {
         char *name; /* NULL: this place is free */
         char *caller;
+        bool is_root;
         uint64_t since_usec;
 } BusClient;
 

@@ -11,8 +11,8 @@
  * that is estimated, and no more is answered than fits.
  *
  * - A caller may keep the daemon busy for a quarter of the time, and for a second in between: a
- * user, however many connections he has. Calls that change something are left out: their callers
- * have been authorised.
+ * user, however many connections he has. Calls of root that change something are left out; those
+ * of others are not as long as they have not been authorised, and then they are.
  *
  * What was not sent is counted. Nothing is decided here about reports: those that were not sent are
  * in the journal.
@@ -104,12 +104,14 @@ static bool has_name(const char *name, const char *wanted) {
 }
 
 /* Of root each connection counts by itself: its programs have nothing to do with each other. */
-static char *make_caller_name(Bus *bus, sd_bus_message *m, const char *client) {
+static char *make_caller_name(Bus *bus, sd_bus_message *m, const char *client, bool *ret_is_root) {
         uid_t user;
 
+        *ret_is_root = false;
         /* It has gone already. */
         if (bus_sender_user(bus, m, &user) < 0)
                 return strdup("nobody");
+        *ret_is_root = user == 0;
         return user == 0 ? strdup(client) : sentence_make("user %u", user);
 }
 
@@ -118,6 +120,7 @@ static BusClient *find_client(Bus *bus, sd_bus_message *m, uint64_t now) {
         const char *name = sd_bus_message_get_sender(m) ?: "";
         _cleanup_free_ char *copy = NULL, *caller = NULL;
         BusClient *clients = bus->limits.clients, *oldest = &clients[0];
+        bool is_root = false;
 
         for (size_t i = 0; i < BUS_CLIENTS_MAX; i++) {
                 if (has_name(clients[i].name, name))
@@ -126,7 +129,7 @@ static BusClient *find_client(Bus *bus, sd_bus_message *m, uint64_t now) {
                         oldest = &clients[i];
         }
         copy = strdup(name);
-        caller = make_caller_name(bus, m, name);
+        caller = make_caller_name(bus, m, name, &is_root);
         if (!copy || !caller)
                 return NULL;
         free(oldest->name);
@@ -134,20 +137,17 @@ static BusClient *find_client(Bus *bus, sd_bus_message *m, uint64_t now) {
         *oldest = (BusClient){
                 .name = TAKE_PTR(copy),
                 .caller = TAKE_PTR(caller),
+                .is_root = is_root,
                 .since_usec = now,
         };
         return oldest;
 }
 
 /* The same of callers. */
-static BusCaller *find_caller(Bus *bus, sd_bus_message *m, uint64_t now) {
+static BusCaller *find_caller(Bus *bus, const BusClient *client, uint64_t now) {
         BusCaller *callers = bus->limits.callers, *oldest = &callers[0];
-        const BusClient *client;
         char *copy;
 
-        client = find_client(bus, m, now);
-        if (!client)
-                return NULL;
         for (size_t i = 0; i < BUS_CALLERS_MAX; i++) {
                 if (has_name(callers[i].name, client->caller))
                         return &callers[i];
@@ -215,6 +215,8 @@ static uint64_t estimate_answer(const Bus *bus, sd_bus_message *m) {
 static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Bus *bus = userdata;
         uint64_t length, size, now = now_usec();
+        bool changes = is_change(m);
+        const BusClient *client;
         BusCaller *caller;
 
         if (!sd_bus_message_is_method_call(m, NULL, NULL))
@@ -230,14 +232,14 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                               "try again later");
         if (is_too_long(m))
                 return refuse(bus, m, length, "A path or string in this call is too long");
-        if (is_change(m))
-                return 0;
-
-        size = estimate_answer(bus, m);
-        if (length > 0 && bus->limits.unsent_answers + size > ANSWERS_MAX)
+        size = changes ? 0 : estimate_answer(bus, m);
+        if (!changes && length > 0 && bus->limits.unsent_answers + size > ANSWERS_MAX)
                 return refuse(bus, m, length,
                               "Too many replies from tlobd wait to be read; try again later");
-        caller = find_caller(bus, m, now);
+        client = find_client(bus, m, now);
+        if (!client || (changes && client->is_root))
+                return 0;
+        caller = find_caller(bus, client, now);
         if (!caller)
                 return 0;
         refill(caller, now);

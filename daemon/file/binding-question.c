@@ -2,8 +2,7 @@
 
 /*
  * The same text on both sides: a question has a binding's keys as they are configured, an answer
- * what binding_resolve() has filled in. So that a new key, or something new that is resolved, is to
- * be added in one place only, both sides of each packet stand below each other here.
+ * what binding_resolve() has filled in. Both sides of each packet stand below each other here.
  *
  * Who answers may have been taken over by a file that it has read. Then it can say what it likes of
  * files, but not do more than that.
@@ -154,6 +153,7 @@ static void put_exits(Packet *packet, const FunctionExits *exits) {
         for (size_t i = 0; i < exits->n; i++)
                 packet_put_number(packet, exits->offsets[i]);
         packet_put_number(packet, exits->n_returns);
+        packet_put_number(packet, exits->n_switches);
         packet_put_string(packet, exits->successor);
         packet_put_string(packet, exits->several);
 }
@@ -167,15 +167,14 @@ static int take_exits(Packet *packet, FunctionExits *exits) {
         exits->offsets = calloc(n + 1, sizeof(*exits->offsets));
         if (!exits->offsets)
                 return -ENOMEM;
-        exits->n = n;
-        for (size_t i = 0; i < n; i++)
-                exits->offsets[i] = packet_take_number(packet);
+        for (; exits->n < n; exits->n++)
+                exits->offsets[exits->n] = packet_take_number(packet);
         exits->n_returns = packet_take_number(packet);
-        if (exits->n_returns > n)
+        exits->n_switches = packet_take_number(packet);
+        if (exits->n_returns > n || exits->n_switches > n - exits->n_returns)
                 return -EBADMSG;
-        if (free_and_strdup(&exits->successor, packet_take_string(packet)) < 0)
-                return -ENOMEM;
-        return free_and_strdup(&exits->several, packet_take_string(packet));
+        return free_and_strdup(&exits->successor, packet_take_string(packet))
+                       ?: free_and_strdup(&exits->several, packet_take_string(packet));
 }
 
 /* How windows end. */
@@ -193,7 +192,8 @@ static int take_stop(Packet *packet, BindingSites *sites) {
         r = take_exits(packet, &sites->exits);
         if (r < 0)
                 return r;
-        if (how > TLOB_STOP_EXITS || (how == TLOB_STOP_EXITS) != (sites->exits.n > 0))
+        if (how > TLOB_STOP_GO || how == TLOB_STOP_CALL ||
+            (how == TLOB_STOP_EXITS || how == TLOB_STOP_GO) != (sites->exits.n > 0))
                 return -EBADMSG;
         sites->how = (enum tlob_stop) how;
         return 0;

@@ -23,6 +23,7 @@ int kernel_find_stop(const Binding *binding, uint64_t *ret, char **ret_reason) {
                 *ret = binding->resolved.sites.stop.offset;
                 return 0;
         case TLOB_STOP_EXITS:
+        case TLOB_STOP_GO:
                 if (binding->resolved.sites.exits.several)
                         return sentence_error(-EOPNOTSUPP, ret_reason,
                                               "The kernel's monitor cannot stop at returns, and "

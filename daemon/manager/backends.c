@@ -18,6 +18,7 @@
 
 #define BACKENDS_MAX 4
 #define LINGER_USEC  1000000
+#define AGAIN_USEC   100000
 #define RETRY_NS     UINT64_C(10000000000)
 
 /* A back end that works here, made when the first binding needs it. */
@@ -26,7 +27,9 @@ typedef struct Slot {
         const BackendOps *ops;
         Backend *backend; /* NULL: not in use */
         sd_event_source *source;
-        Binding **bindings; /* by the back end's index; not owned */
+        sd_event_source *again; /* the last attempt to read has failed: time for the next one */
+        bool has_failed;        /* and it has been said */
+        Binding **bindings;     /* by the back end's index; not owned */
         size_t n_bindings;
         size_t n_used;   /* of these */
         uint64_t lost;   /* as last seen */
@@ -80,6 +83,7 @@ static void slot_forget_kept(Slot *slot) {
 }
 
 static void slot_done(Slot *slot) {
+        sd_event_source_disable_unref(slot->again);
         sd_event_source_disable_unref(slot->source);
         if (slot->backend)
                 slot->ops->free(slot->backend);
@@ -225,15 +229,18 @@ void backends_note_unwritten(Backends *b, uint64_t n) {
         }
 }
 
-static void dispatch(Slot *slot, int (*operation)(Backend *backend, BackendReportHandler handler,
-                                                  void *userdata)) {
+/* It is said once, however often it fails. */
+static int dispatch(Slot *slot, int (*operation)(Backend *backend, BackendReportHandler handler,
+                                                 void *userdata)) {
         int r;
 
         r = operation(slot->backend, on_report, slot);
-        if (r < 0)
-                log_error_errno(r, "Failed to read the reports of back end '%s': %m",
+        if (r < 0 && !slot->has_failed)
+                log_error_errno(r, "Failed to read the reports of back end '%s', trying again: %m",
                                 slot->ops->name);
+        slot->has_failed = r < 0;
         check_lost(slot);
+        return r;
 }
 
 /*
@@ -249,7 +256,7 @@ void backends_flush(Backends *b, const Backend *backend) {
                 Slot *slot = &b->slots[i];
 
                 if (slot->backend && !must_wait(slot) && (!backend || slot->backend == backend))
-                        dispatch(slot, slot->ops->flush ?: slot->ops->dispatch);
+                        (void) dispatch(slot, slot->ops->flush ?: slot->ops->dispatch);
         }
 }
 
@@ -275,6 +282,20 @@ void backends_take_notices(Backends *b) {
                 take_notices(&b->slots[i]);
 }
 
+static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
+        Slot *slot = userdata;
+
+        slot->again = sd_event_source_disable_unref(slot->again);
+        return sd_event_source_set_enabled(slot->source, SD_EVENT_ON);
+}
+
+/* What cannot be read now stays readable: nobody is to ask for it all the time. */
+static void try_again_later(Slot *slot) {
+        if (sd_event_add_time_relative(slot->backends->event, &slot->again, CLOCK_MONOTONIC,
+                                       AGAIN_USEC, 0, on_again, slot) >= 0)
+                (void) sd_event_source_set_enabled(slot->source, SD_EVENT_OFF);
+}
+
 /*
  * Signals come before this, by their priority. Others have their turn after each of ours: nobody
  * can keep anybody waiting for longer than one turn takes.
@@ -283,7 +304,8 @@ static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *
         Slot *slot = userdata;
         Backends *b = slot->backends;
 
-        dispatch(slot, slot->ops->dispatch);
+        if (dispatch(slot, slot->ops->dispatch) < 0)
+                try_again_later(slot);
         take_notices(slot);
         b->handlers->event_done(b->userdata);
         return 0;
@@ -311,6 +333,7 @@ static void tell_kept(const Slot *slot, const int *fds) {
 
 /* Its back end is out of use. */
 static void slot_clear(Slot *slot) {
+        slot->again = sd_event_source_disable_unref(slot->again);
         slot->source = sd_event_source_disable_unref(slot->source);
         if (slot->backend) {
                 tell_kept(slot, NULL);

@@ -89,8 +89,12 @@ static void put_in_place(Manager *m, Binding *old, Binding *new) {
                 return;
         }
         hand_over(m, old, new);
-        /* A program that was installed anew is found now, before its unit starts. */
+        /*
+         * What is wrong now may be no matter of its probes. A program that was installed anew is
+         * found now, before its unit starts.
+         */
         if (new->measurement.state == BINDING_FAILED || new->source.error ||
+            binding_check(new, NULL) < 0 ||
             (new->measurement.state == BINDING_WAITING && !manager_probes_fit(m, new)) ||
             (new->measurement.state == BINDING_ACTIVE && !manager_file_fits(m, new)))
                 manager_settle_binding(m, new);

@@ -171,11 +171,11 @@ void manager_settle_in(Manager *m, Binding *binding, const Place *place) {
  * for one.
  */
 static void warn_of_stop(const Binding *binding) {
-        bool is_wrapper = binding->resolved.sites.how == TLOB_STOP_EXITS &&
-                          binding->resolved.sites.exits.n_returns == 0;
+        const BindingSites *sites = &binding->resolved.sites;
+        bool is_wrapper = sites->exits.n > 0 && sites->exits.n_returns == 0;
         _cleanup_free_ char *note = NULL;
 
-        if (binding->resolved.sites.how != TLOB_STOP_RETURN_PROBE && !is_wrapper)
+        if (sites->how != TLOB_STOP_RETURN_PROBE && !is_wrapper)
                 return;
         if (binding_describe_stop(binding, &note) < 0)
                 return;

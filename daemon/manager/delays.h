@@ -13,4 +13,7 @@
 /* after anything else, as packages move more than one file. */
 #define WATCH_SETTLE_USEC UINT64_C(500000)
 
+/* When something is tried again that cannot be had, and nothing tells when it can. */
+#define WATCH_ABSENT_USEC UINT64_C(60000000)
+
 #endif

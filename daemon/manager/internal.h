@@ -39,6 +39,15 @@ typedef struct Guard {
         uint64_t cost_ns; /* of all probes, at that time */
 } Guard;
 
+/* A unit that is being started: see manager/action.c. */
+typedef struct Action {
+        char *unit; /* NULL: none is */
+        char *binding;
+        uint64_t id; /* of the window */
+} Action;
+
+#define ACTIONS_MAX 8
+
 /* A file whose probes were taken away because somebody wrote in it. */
 typedef struct WrittenFile {
         dev_t device;
@@ -98,6 +107,7 @@ struct Manager {
 
         Move move;
         Guard guard;
+        Action actions[ACTIONS_MAX];
         sd_event_source *builds_timer; /* see manager/builds.c; NULL: nothing is to be compared */
 
         const FollowHandlers *follow;

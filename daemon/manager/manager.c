@@ -18,6 +18,7 @@
 #include "base/sentence.h"
 #include "cgroup.h"
 #include "log.h"
+#include "manager/action.h"
 #include "manager/backend-facts.h"
 #include "manager/builds.h"
 #include "manager/choice.h"
@@ -138,6 +139,7 @@ Manager *manager_free(Manager *m) {
         sd_event_source_disable_unref(m->watch_source);
         sd_event_source_disable_unref(m->after_event);
         sd_event_source_disable_unref(m->suppression);
+        manager_actions_done(m);
         violation_log_done(&m->violations);
         free(m->told);
         free(m->counted.cgroup);

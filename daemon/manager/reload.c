@@ -14,6 +14,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "log.h"
+#include "manager/action.h"
 #include "manager/bindings.h"
 #include "manager/crash.h"
 #include "manager/follow.h"
@@ -267,4 +268,5 @@ const UnitsHandlers manager_units_handlers = {
         .files = on_files,
         .reloaded = on_reloaded,
         .refreshed = on_refreshed,
+        .started = manager_on_started,
 };

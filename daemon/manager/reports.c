@@ -18,6 +18,7 @@
 #include "cgroup.h"
 #include "journal.h"
 #include "log.h"
+#include "manager/action.h"
 
 /* So many times the rate limit comes out of the back end. */
 #define REMEMBERED_PER_TOLD 10
@@ -319,6 +320,7 @@ void manager_on_report(const Report *report, const Backend *backend, Binding *bi
         }
         if (report->type == REPORT_VIOLATION) {
                 on_violation(m, binding, &violation);
+                manager_act(m, binding, &violation);
                 return;
         }
         violation.budget_ns = budget_ns;

@@ -45,9 +45,13 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* For the next daemon: what waits here when this one ends is lost, however that happens. */
+/*
+ * For the next daemon: what waits here when this one ends is lost, however that happens, and so is
+ * what was dropped and has not been said.
+ */
 static void note_pending(Manager *m) {
-        size_t n = journal_socket_pending();
+        size_t n = journal_socket_pending() +
+                   (size_t) (journal_socket_drops().stalled - m->n_unwritten);
 
         if (m->n_pending == n)
                 return;
@@ -65,11 +69,11 @@ void manager_drain_journal(Manager *m) {
 }
 
 void manager_retry_journal(Manager *m) {
-        note_pending(m);
         if (journal_socket_pending() == 0) {
                 m->journal_wait_usec = RETRY_USEC;
                 announce_drops(m);
         }
+        note_pending(m);
         if (m->journal_retry || journal_socket_pending() == 0)
                 return;
         (void) sd_event_add_time_relative(m->event, &m->journal_retry, CLOCK_MONOTONIC,

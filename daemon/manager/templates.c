@@ -179,6 +179,12 @@ static void template_look_later(Templates *templates, Template *template, uint64
         templates->handlers->look_later(delay_usec, templates->userdata);
 }
 
+/* When it is looked at again: at the files of what there is, or for what there is not. */
+static uint64_t delay_after(int r) {
+        return r > 0 || r == -EINPROGRESS || r == -ETIMEDOUT ? WATCH_SETTLE_USEC
+                                                             : WATCH_ABSENT_USEC;
+}
+
 /* That there is no room for more is no error: bindings go first. */
 static int template_fill(Templates *templates, Template *template) {
         int r = 1;
@@ -189,7 +195,7 @@ static int template_fill(Templates *templates, Template *template) {
                 template_remove_spare(templates, template, template->n - 1);
         while (r > 0 && template->n < templates->spares_max) {
                 r = template_add_spare(templates, template);
-                template_look_later(templates, template, WATCH_SETTLE_USEC);
+                template_look_later(templates, template, delay_after(r));
         }
         return r == -ENOSPC || r == -EINPROGRESS || r == -ETIMEDOUT ? 0 : r;
 }

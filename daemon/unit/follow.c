@@ -101,10 +101,12 @@ static int on_properties_changed(sd_bus_message *m, void *userdata, sd_bus_error
 }
 
 static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        const char *unit;
+        const char *job, *unit, *result;
 
-        if (sd_bus_message_read(m, "uos", NULL, NULL, &unit) >= 0)
-                units_changed(userdata, unit);
+        if (sd_bus_message_read(m, "uoss", NULL, &job, &unit, &result) < 0)
+                return 0;
+        units_changed(userdata, unit);
+        unit_start_job_removed(userdata, job, unit, result);
         return 0;
 }
 
@@ -176,6 +178,7 @@ static int on_name_owner_changed(sd_bus_message *m, void *userdata, sd_bus_error
                 return 0;
         units->is_reloading = false;
         units->is_stale = true;
+        unit_starts_forget(units);
         (void) subscribe(units);
         units->handlers->reloaded(units->userdata);
         return 0;
@@ -255,6 +258,7 @@ Units *units_free(Units *units) {
                 return NULL;
 
         refresh_done(units);
+        unit_starts_done(units);
         tdestroy(units->table, free_unit);
         unit_files_free(units->files);
         safe_close(units->cgroup_root);

@@ -19,6 +19,7 @@
 #define UNIT_QUESTIONS_MAX 13
 
 typedef struct Unit Unit;
+typedef struct UnitStart UnitStart;
 
 typedef struct UnitQuestion {
         Unit *unit;
@@ -65,6 +66,7 @@ struct Units {
 
         Unit *first_queued, *last_queued;
         unsigned n_asking;
+        UnitStart *starts; /* whose end has not been told */
 
         bool is_reloading; /* systemd is reading its files again */
         bool is_stale;     /* it has done so since units were asked about, or did not answer */
@@ -105,6 +107,13 @@ void units_changed(Units *units, const char *name);
 
 /* Everything that was asked about units is answered. */
 void units_answered(Units *units);
+
+/* unit/start.c: a job of that unit has ended, with that result */
+void unit_start_job_removed(Units *units, const char *job, const char *unit, const char *result);
+
+/* systemd has begun anew, and may not have told of the end of jobs. */
+void unit_starts_forget(Units *units);
+void unit_starts_done(Units *units);
 
 /* unit/refresh.c */
 void refresh_done(Units *units);

@@ -443,6 +443,8 @@ int unit_ask(Unit *unit) {
         unit_info_done(&unit->next);
         for (size_t i = 0; i < ELEMENTSOF(questions) && r >= 0; i++)
                 r = ask_question(unit, i);
+        /* The answers to the others are not all that there is to know. */
+        unit->error = r < 0 ? r : 0;
         if (unit->n_questions > 0)
                 units->n_asking++;
         return r;

@@ -72,6 +72,12 @@ typedef struct UnitsHandlers {
          * before.
          */
         void (*refreshed)(int error, void *userdata);
+
+        /*
+         * A unit that units_start() was called for has started; of a service of Type=oneshot: has
+         * ended. error: why it has not, a sentence; NULL: all is well.
+         */
+        void (*started)(const char *unit, const char *error, void *userdata);
 } UnitsHandlers;
 
 /*
@@ -118,6 +124,12 @@ int units_refresh(Units *units);
  * are among them, for templates that a file with sections is for.
  */
 int units_for_each(Units *units, int (*f)(const UnitInfo *info, void *userdata), void *userdata);
+
+/*
+ * Starts a unit, if that is possible beside what systemd is doing already. The handler is called
+ * once for each call that has returned 0, later. Returns 0 or a negative errno.
+ */
+int units_start(Units *units, const char *unit);
 
 /* Could this file of a unit have sections for us? */
 bool units_file_has_sections(Units *units, const char *path);

@@ -3,14 +3,17 @@
 /*
  * What tlobd costs those who switch and wake each other as often as they can: two processes on one
  * CPU that hand a byte to and fro through two pipes. In rounds that take turns: without a binding;
- * with one that is never hit; with both processes inside an open window all the time. A round trip
- * is paid for in CPU time of the two, so that what others do on the CPU does not count. The first
- * two are done with "perf bench sched pipe" as well, where perf is installed.
+ * with one that is never hit; with both processes inside an open window all the time; and, for
+ * comparison, with programs that do nothing in the places of those hooks that a round trip runs
+ * into. A round trip is paid for in CPU time of the two, so that what others do on the CPU does not
+ * count. All but the window are done with "perf bench sched pipe" as well, where perf is installed.
  *
  * usage: bench-switch ROUNDS
  */
 
+#include <bpf/bpf.h>
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/resource.h>
@@ -25,6 +28,7 @@ BENCH_DEFINE_TARGET(switch_never, BENCH_PUSH);
 
 typedef enum Way {
         WAY_NONE,
+        WAY_EMPTY,
         WAY_IDLE,
         WAY_WINDOW,
         N_WAYS,
@@ -32,13 +36,13 @@ typedef enum Way {
 
 static const char *const way_names[] = {
         [WAY_NONE] = "none",
+        [WAY_EMPTY] = "empty",
         [WAY_IDLE] = "idle",
         [WAY_WINDOW] = "window",
 };
 
 /* Which function the binding is on. */
 static const char *const functions[] = {
-        [WAY_NONE] = NULL,
         [WAY_IDLE] = "switch_never",
         [WAY_WINDOW] = "switch_play",
 };
@@ -172,6 +176,32 @@ static int measure(Way way, unsigned round) {
         return r;
 }
 
+/* A program that does nothing, at the tracepoints that a round trip passes. */
+static int run_empty(unsigned round) {
+        static const char *const names[] = { "sched_switch", "sched_waking", "sched_wakeup" };
+        static const struct bpf_insn insns[] = {
+                { .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
+                { .code = BPF_JMP | BPF_EXIT },
+        };
+        int prog_fd, fds[ELEMENTSOF(names)] = { -EBADF, -EBADF, -EBADF }, r = 0;
+
+        prog_fd = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, NULL, "GPL", insns, ELEMENTSOF(insns),
+                                NULL);
+        if (prog_fd < 0)
+                return bench_fail(prog_fd, "Failed to load an empty BPF program");
+        for (size_t i = 0; i < ELEMENTSOF(names) && r >= 0; i++) {
+                fds[i] = bpf_raw_tracepoint_open(names[i], prog_fd);
+                if (fds[i] < 0)
+                        r = bench_fail(fds[i], "Failed to attach it to %s", names[i]);
+        }
+        if (r >= 0)
+                r = measure(WAY_EMPTY, round);
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                safe_close(fds[i]);
+        safe_close(prog_fd);
+        return r;
+}
+
 static int run_turn(Way way, unsigned round) {
         _cleanup_(bench_backend_freep) Backend *backend = NULL;
         uint32_t index;
@@ -179,6 +209,8 @@ static int run_turn(Way way, unsigned round) {
 
         if (way == WAY_NONE)
                 return measure(way, round);
+        if (way == WAY_EMPTY)
+                return run_empty(round);
 
         r = bench_backend_new(&bench_backend_config, &backend);
         if (r >= 0)

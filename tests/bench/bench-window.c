@@ -11,12 +11,10 @@
  * usage: bench-window ROUNDS [bpftrace]
  */
 
-#include <bpf/bpf.h>
-#include <linux/bpf.h>
-
 #include "bench.h"
 #include "bpf/uprobe.h"
 #include "bpftrace.h"
+#include "empty.h"
 
 #define CALLS  500
 #define BUDGET "10ms"
@@ -69,19 +67,6 @@ typedef struct Bench {
         uint32_t binding[N_KINDS][N_WAYS];
         Bpftrace *bpftrace; /* NULL: not compared with */
 } Bench;
-
-/* The program of the empty probes: "return 0". */
-static int load_empty(bool multi) {
-        static const struct bpf_insn insns[] = {
-                { .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
-                { .code = BPF_JMP | BPF_EXIT },
-        };
-        LIBBPF_OPTS(bpf_prog_load_opts, opts);
-
-        if (multi)
-                opts.expected_attach_type = 48; /* BPF_TRACE_UPROBE_MULTI */
-        return bpf_prog_load(BPF_PROG_TYPE_KPROBE, NULL, "GPL", insns, ELEMENTSOF(insns), &opts);
-}
 
 static int attach_empty(int prog_fd, bool multi, const char *function, Uprobe *probes[static 2]) {
         _cleanup_(binding_freep) Binding *binding = NULL;
@@ -137,9 +122,9 @@ static int set_up(Bench *bench, bool bpftrace) {
                 r = bench_backend_new(&bench_backend_config, &bench->backend);
         if (r < 0)
                 return r;
-        r = bench->empty_fd = load_empty(multi);
+        r = bench->empty_fd = empty_load(multi);
         if (r < 0)
-                return bench_fail(r, "Failed to load an empty BPF program");
+                return r;
         for (size_t kind = 0; kind < N_KINDS && r >= 0; kind++)
                 r = set_up_kind(bench, kind, multi);
         if (r >= 0 && bpftrace)

@@ -185,7 +185,9 @@ Backend *bench_backend_free(Backend *backend) {
         return backend ? backend->ops->free(backend) : NULL;
 }
 
-int bench_resolve(const char *function, const char *budget, Binding **ret, BindingFile **ret_file) {
+/* key: that of what there is in this program. */
+static int resolve(const char *key, const char *name, const char *budget, Binding **ret,
+                   BindingFile **ret_file) {
         _cleanup_(binding_freep) Binding *binding = NULL;
         _cleanup_free_ char *error = NULL;
         char path[4096];
@@ -201,15 +203,24 @@ int bench_resolve(const char *function, const char *budget, Binding **ret, Bindi
         if (r >= 0)
                 r = binding_set_key(binding, "Executable", path, &error);
         if (r >= 0)
-                r = binding_set_key(binding, "Function", function, &error);
+                r = binding_set_key(binding, key, name, &error);
         if (r >= 0)
                 r = binding_set_key(binding, "BudgetSec", budget, &error);
         if (r >= 0)
                 r = binding_resolve(binding, ret_file, &error);
         if (r < 0)
-                return bench_fail(r, "%s", error ?: function);
+                return bench_fail(r, "%s", error ?: name);
         *ret = TAKE_PTR(binding);
         return 0;
+}
+
+int bench_resolve(const char *function, const char *budget, Binding **ret, BindingFile **ret_file) {
+        return resolve("Function", function, budget, ret, ret_file);
+}
+
+int bench_resolve_mark(const char *mark, const char *budget, Binding **ret,
+                       BindingFile **ret_file) {
+        return resolve("Mark", mark, budget, ret, ret_file);
 }
 
 /* As if a unit ran in that cgroup: one for all bindings there. */
@@ -250,6 +261,16 @@ int bench_add(Backend *backend, const char *function, const char *budget, BenchC
         int r;
 
         r = bench_resolve(function, budget, &binding, &file);
+        return r < 0 ? r : add(backend, binding, file, cgroup, ret_index);
+}
+
+int bench_add_mark(Backend *backend, const char *mark, const char *budget, BenchCgroup cgroup,
+                   uint32_t *ret_index) {
+        _cleanup_(binding_freep) Binding *binding = NULL;
+        _cleanup_(binding_file_freep) BindingFile *file = NULL;
+        int r;
+
+        r = bench_resolve_mark(mark, budget, &binding, &file);
         return r < 0 ? r : add(backend, binding, file, cgroup, ret_index);
 }
 

@@ -75,6 +75,11 @@ int bench_resolve(const char *function, const char *budget, Binding **ret, Bindi
 int bench_add(Backend *backend, const char *function, const char *budget, BenchCgroup cgroup,
               uint32_t *ret_index);
 
+/* The same on a mark of this program. */
+int bench_resolve_mark(const char *mark, const char *budget, Binding **ret, BindingFile **ret_file);
+int bench_add_mark(Backend *backend, const char *mark, const char *budget, BenchCgroup cgroup,
+                   uint32_t *ret_index);
+
 /* A binding on a system call. */
 int bench_add_call(Backend *backend, const char *name, const char *budget, BenchCgroup cgroup,
                    uint32_t *ret_index);

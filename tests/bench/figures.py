@@ -149,6 +149,34 @@ def monitor_rows():
     yield Row("monitor", f"{MONITOR}, events lost and not counted", worst("monitor.uncounted"), "", 0)
 
 
+def storm_rows():
+    for way, words in (("10", "10 violations a second"), ("1000", "about 1000 violations a second"),
+                       ("most", "as many violations as a thread can have")):
+        yield Row("storm", f"{words}: how many a second", median(f"storm.rate.{way}"))
+        yield Row("storm", f"{words}: CPU time of tlobd", median(f"storm.cpu.{way}"), "% of a CPU")
+
+
+def piece_rows():
+    for piece, words in (("clock", "a look at the clock"),
+                         ("cookie", "the cookie of the probe"),
+                         ("call", "a call of another function"),
+                         ("look_array", "a look into an array"),
+                         ("look_per_cpu", "a look into an array of the CPU"),
+                         ("look_nested", "a look into an array of the CPU in an array of maps"),
+                         ("look_hash", "a look into a hash that has no such key"),
+                         ("look_storage", "a look into the storage of a task"),
+                         ("own_cgroup", "the cgroup of the task"),
+                         ("ancestor", "a cgroup above that"),
+                         ("user_read", "to read a word of the program's memory"),
+                         ("kernel_read", "to read a word of the kernel's by bpf_probe_read_kernel()"),
+                         ("store", "to write a word"),
+                         ("locked_add", "to add to a word that others add to"),
+                         ("exchange", "to exchange a word"),
+                         ("compare", "to compare and exchange a word")):
+        yield Row("pieces", f"a piece of a window: {words}",
+                  difference(f"piece.{piece}", "piece.nothing"), "ns")
+
+
 def scale_rows():
     for shape, words in (("one", "on one site, of as many cgroups"),
                          ("own", "on sites of their own")):
@@ -178,11 +206,22 @@ ROWS = [
     Row("window", "two empty probes: `push`", median("push.empty"), "ns"),
     Row("window", "two empty probes: 5-byte nop", median("nop5.empty"), "ns"),
 
+    *piece_rows(),
+
     Row("bpftrace", f"{BPFTRACE}: `endbr64`", ratio("endbr64.confined", "endbr64.bpftrace"), "x",
         0.33),
     Row("bpftrace", f"{BPFTRACE}: `push`", ratio("push.confined", "push.bpftrace"), "x", 0.8),
     Row("bpftrace", "a window, no unit filter, against bpftrace: `push`",
         ratio("push.window", "push.bpftrace"), "x"),
+
+    Row("mark", "a mark to which nobody listens: begin and end",
+        difference("mark.silent", "mark.bare"), "ns", 1),
+    Row("mark", "a window of a mark, no unit filter, against two empty probes there",
+        ratio("mark.window", "mark.empty"), "x"),
+    Row("mark", "a window of a mark, unit filter on, against two empty probes there",
+        ratio("mark.confined", "mark.empty"), "x"),
+    Row("mark", "a window of a mark, unit filter on", median("mark.confined"), "ns"),
+    Row("mark", "two empty probes on a mark", median("mark.empty"), "ns"),
 
     Row("call", "any system call, while another one is measured: longer by",
         difference("call.other", "call.bare"), "ns"),
@@ -204,6 +243,10 @@ ROWS = [
 
     Row("switch", "`perf bench sched pipe` with one idle binding, against none",
         ratio("perf.idle", "perf.none"), "x", 1.05),
+    Row("switch", f"{PIPE} with empty programs in the places of three hooks, against none",
+        ratio("switch.empty", "switch.none"), "x"),
+    Row("switch", f"{PIPE} with one idle binding, against empty programs",
+        ratio("switch.idle", "switch.empty"), "x"),
     Row("switch", f"{PIPE} with one idle binding, against none",
         ratio("switch.idle", "switch.none"), "x", 1.05),
     Row("switch", f"{PIPE}, both tasks inside an open window, against none",
@@ -218,6 +261,8 @@ ROWS = [
         percentile("signal", 0.99, 1 / 1000), "ms", 10),
 
     *monitor_rows(),
+
+    *storm_rows(),
 
     *scale_rows(),
 

@@ -19,6 +19,7 @@
 static struct {
         Backend backend;
         int fd;
+        bool dispatch_fails;
         bool used[ENTRIES_MAX];
         uint64_t starts[ENTRIES_MAX];
         struct {
@@ -84,6 +85,10 @@ void fake_suppress(uint64_t n) {
 
 void fake_take_time(unsigned usec) {
         fake.usec = usec;
+}
+
+void fake_fail_dispatch(bool fails) {
+        fake.dispatch_fails = fails;
 }
 
 void fake_leave(const Report *report) {
@@ -228,6 +233,9 @@ static int fake_get_fd(Backend *backend) {
 static int fake_dispatch(Backend *backend, BackendReportHandler handler, void *userdata) {
         eventfd_t n;
 
+        fake.calls.dispatch++;
+        if (fake.dispatch_fails)
+                return -ENOMEM;
         (void) eventfd_read(fake.fd, &n);
         for (size_t i = 0; i < fake.n_reports; i++) {
                 fake.starts[fake.reports[i].backend_index] +=

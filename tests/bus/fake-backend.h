@@ -18,6 +18,7 @@ typedef struct FakeCalls {
         unsigned remove;
         unsigned set_budget;
         unsigned statistics;
+        unsigned dispatch;
         ReportLimit limit; /* as last set */
 } FakeCalls;
 
@@ -28,6 +29,9 @@ void fake_fail_add(int error, const char *reason);
 
 /* Queues a report; the file descriptor becomes readable. */
 void fake_report(const Report *report);
+
+/* What it has cannot be read until it is false. */
+void fake_fail_dispatch(bool fails);
 
 /* It finds a report there when it is made next, of what a daemon that died has left. */
 void fake_leave(const Report *report);

@@ -39,6 +39,22 @@ static int on_list(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return sd_bus_send(NULL, reply, NULL);
 }
 
+static int on_start(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        const char *unit, *mode;
+        char job[32];
+
+        assert_true(sd_bus_message_read(m, "ss", &unit, &mode) > 0);
+        assert_string_equal(mode, "fail");
+        if (systemd.starts_nothing)
+                return sd_bus_error_setf(error, SYSTEMD ".NoSuchUnit", "Unit %s not found.", unit);
+        if (systemd.starts_late)
+                return sd_bus_error_set(error, SD_BUS_ERROR_TIMEOUT, "Method call timed out");
+        systemd.n_started += !streq(systemd.started, unit);
+        (void) snprintf(systemd.started, sizeof(systemd.started), "%s", unit);
+        (void) snprintf(job, sizeof(job), "/job/%u", systemd.n_started);
+        return sd_bus_reply_method_return(m, "o", job);
+}
+
 static int find_unit(sd_bus *bus, const char *path, const char *interface, void *userdata,
                      void **ret, sd_bus_error *error) {
         _cleanup_free_ char *name = NULL;
@@ -97,6 +113,7 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_METHOD("Subscribe", "", "", on_subscribe, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("ListUnitsByPatterns", "asas", "a(ssssssouso)", on_list,
                       SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("StartUnit", "ss", "o", on_start, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_PROPERTY("UnitPath", "as", get_path, 0, 0),
         SD_BUS_VTABLE_END,
 };
@@ -183,5 +200,17 @@ void unit_changes(const char *name) {
         assert_true(sd_bus_path_encode(SYSTEMD_PATH "/unit", name, &path) >= 0);
         send_signal(path, "org.freedesktop.DBus.Properties", "PropertiesChanged", "sa{sv}as",
                     SYSTEMD ".Unit", 0, 0);
+        fixture_run(systemd.fixture);
+}
+
+void systemd_comes_back(void) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        sd_bus *bus = systemd.fixture->client;
+
+        assert_true(sd_bus_message_new_signal(bus, &m, "/org/freedesktop/DBus",
+                                              "org.freedesktop.DBus", "NameOwnerChanged") >= 0);
+        assert_true(sd_bus_message_append(m, "sss", SYSTEMD, "", ":1.1") >= 0);
+        assert_true(sd_bus_message_set_sender(m, "org.freedesktop.DBus") >= 0);
+        assert_true(sd_bus_send(bus, m, NULL) >= 0);
         fixture_run(systemd.fixture);
 }

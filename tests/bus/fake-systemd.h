@@ -37,6 +37,10 @@ typedef struct FakeSystemd {
         size_t n;
         bool is_broken;
         unsigned n_questions;
+        unsigned n_started; /* by StartUnit(); their jobs are "/job/1" and so on */
+        char started[64];   /* the last one: its job goes on if it is asked for again */
+        bool starts_nothing;
+        bool starts_late; /* when nobody waits for its answer any more */
 } FakeSystemd;
 
 extern FakeSystemd systemd;
@@ -54,5 +58,8 @@ void write_file(const char *name, const char *text);
 void send_signal(const char *path, const char *interface, const char *member, const char *types,
                  ...);
 void unit_changes(const char *name);
+
+/* It was executed anew, and is on the bus again. */
+void systemd_comes_back(void);
 
 #endif

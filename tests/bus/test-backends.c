@@ -243,6 +243,30 @@ static void test_loop(void **state) {
         assert_string_equal(backends_get_deadline_mode(some), "");
 }
 
+/* What cannot be read is tried again, and not all the time. */
+static void test_what_cannot_be_read(void **state) {
+        Heard heard = {};
+        _cleanup_(sd_event_unrefp) sd_event *event = NULL;
+        _cleanup_(backends_freep) Backends *some = make(fake_backends, &heard);
+        unsigned before = fake_calls()->dispatch;
+        Binding binding = {};
+
+        assert_ok(sd_event_new(&event));
+        backends_attach_event(some, event);
+        assert_ok(backends_probe(some));
+        put(some, &binding, 0);
+        fake_fail_dispatch(true);
+        fake_report(&(Report){ .type = REPORT_VIOLATION });
+        assert_true(sd_event_run(event, UINT64_MAX) > 0);
+        for (unsigned i = 0; i < 100; i++)
+                assert_true(sd_event_run(event, 0) >= 0);
+        assert_in_range(fake_calls()->dispatch - before, 1, 20);
+        fake_fail_dispatch(false);
+        while (heard.n_reports == 0)
+                assert_true(sd_event_run(event, UINT64_MAX) > 0);
+        backends_take(some, &binding);
+}
+
 /* What a daemon that died has left is heard when all bindings are in place. */
 static void test_unfinished(void **state) {
         static const Report left = { .type = REPORT_VIOLATION };
@@ -303,15 +327,11 @@ static void test_clear(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_probe),
-                cmocka_unit_test(test_limitations),
-                cmocka_unit_test(test_reports),
-                cmocka_unit_test(test_room),
-                cmocka_unit_test(test_limit),
-                cmocka_unit_test(test_broken),
-                cmocka_unit_test(test_loop),
-                cmocka_unit_test(test_unfinished),
-                cmocka_unit_test(test_lost_by_another),
+                cmocka_unit_test(test_probe),      cmocka_unit_test(test_limitations),
+                cmocka_unit_test(test_reports),    cmocka_unit_test(test_room),
+                cmocka_unit_test(test_limit),      cmocka_unit_test(test_broken),
+                cmocka_unit_test(test_loop),       cmocka_unit_test(test_what_cannot_be_read),
+                cmocka_unit_test(test_unfinished), cmocka_unit_test(test_lost_by_another),
                 cmocka_unit_test(test_clear),
         };
 

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import select
 import signal
 import socket
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import time
 import unittest
 
 TLOBCTL, DAEMON = sys.argv[1:3]
@@ -232,6 +234,84 @@ class Monitor:
         self.process.stdout.close()
         self.process.stderr.close()
         return self.process.returncode
+
+
+class Terminal:
+    """A program on a terminal that stays, is typed on, and changes its size.
+
+    What it draws is a frame: everything from one way of the cursor to its home to the next.
+    """
+
+    HOME = b"\x1b[H"
+    REST = b"\x1b[J"
+
+    def __init__(self, case, *args, rows=24, columns=80, env=None, program=TLOBCTL):
+        self.data = b""
+        self.fd, inner = pty.openpty()
+        self.resize(rows, columns)
+        self.before = termios.tcgetattr(inner)
+        self.inner = inner
+        self.process = subprocess.Popen(
+            [program, *args], env=environment(case.bus, **(env or {})), stdin=inner, stdout=inner, stderr=inner,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        case.addCleanup(self.close)
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def type(self, keys):
+        os.write(self.fd, keys.encode())
+
+    def read(self):
+        """Reads what comes next. False: nothing comes any more."""
+        if not select.select([self.fd], [], [], TIMEOUT)[0]:
+            raise AssertionError(f"Nothing came after {self.data[-2000:]!r}")
+        more = os.read(self.fd, 65536)
+        self.data += more
+        return more
+
+    def read_until(self, text):
+        """Reads up to that text, colours aside, and forgets it."""
+        while text not in re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", self.data):
+            self.read()
+        self.data = b""
+
+    def frames(self):
+        """The frames that are complete, as text without colours."""
+        whole = [part.split(self.REST)[0] for part in self.data.split(self.HOME) if self.REST in part]
+        return [re.sub(r"\x1b\[[0-9;]*[a-zA-Z]", "", part.decode()).replace("\r", "") for part in whole]
+
+    def wait_for(self, pattern):
+        """The first frame from now on that matches; those before it are forgotten."""
+        deadline = time.monotonic() + TIMEOUT
+        while time.monotonic() < deadline:
+            frames = self.frames()
+            for frame in frames:
+                if re.search(pattern, frame):
+                    self.data = self.data[self.data.rindex(self.HOME):]
+                    if self.REST in self.data:
+                        self.data = b""
+                    return frame
+            self.read()
+        raise AssertionError(f"{pattern} was not seen in {frames}")
+
+    def end(self):
+        """Waits for its end. Gives what it wrote from the last frame on, and its status."""
+        status = self.process.wait(TIMEOUT)
+        while select.select([self.fd], [], [], 0)[0]:
+            self.data += os.read(self.fd, 65536)
+        return self.data.decode(), status
+
+    def attributes(self):
+        return termios.tcgetattr(self.inner)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(TIMEOUT)
+        os.close(self.inner)
+        os.close(self.fd)
 
 
 def main():

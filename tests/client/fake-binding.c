@@ -111,7 +111,9 @@ static int get_tail_calls(sd_bus *bus, const char *path, const char *interface,
 
 static int get_time(sd_bus *bus, const char *path, const char *interface, const char *property,
                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "t", UINT64_C(1500000));
+        FakeBinding *binding = userdata;
+
+        return sd_bus_message_append(reply, "t", UINT64_C(1500000) + binding->worked_ns);
 }
 
 /* Of an older daemon, which does not know the method. */

@@ -31,6 +31,7 @@ typedef struct FakeBinding {
         uint64_t start_offset;
         uint64_t windows;
         uint64_t violations;
+        uint64_t worked_ns; /* by "work" */
         bool added;
 } FakeBinding;
 

@@ -6,11 +6,11 @@
  * violations; AddBinding(), RemoveBinding() and SetBudget() change the bindings.
  *
  * It tells by sd_notify() when it has its name. Lines on standard input make it send signals
- * ("violation", "other", "completed", "lost", "strange", "empty"), or go from the bus as if systemd
- * restarted it ("crash"), did so for ever ("loop") or had given up ("fail"); it ends with the
- * input, or by SIGTERM. What no real daemon would do, so that a test can see it: StateReason of a
- * binding that was added has the flags and properties as they came, and the name "denied" stands
- * for a caller without rights.
+ * ("violation", "other", "completed", "lost", "strange"), change the bindings ("work", "empty"), or
+ * go from the bus as if systemd restarted it ("crash"), did so for ever ("loop") or had given up
+ * ("fail"); it ends with the input, or by SIGTERM. What no real daemon would do, so that a test can
+ * see it: StateReason of a binding that was added has the flags and properties as they came, and
+ * the name "denied" stands for a caller without rights.
  */
 
 #include <err.h>
@@ -81,7 +81,8 @@ static int get_manager(sd_bus *bus, const char *path, const char *interface, con
 static int set_property(FakeBinding *binding, const char *key, const char *value) {
         if (streq(key, "Executable"))
                 (void) snprintf(binding->executable, sizeof(binding->executable), "%s", value);
-        else if (streq(key, "Start") || streq(key, "Function") || streq(key, "Syscall"))
+        else if (streq(key, "Start") || streq(key, "Function") || streq(key, "Syscall") ||
+                 streq(key, "Mark"))
                 (void) snprintf(binding->start, sizeof(binding->start), "%s", value);
         else if (streq(key, "Stop"))
                 (void) snprintf(binding->stop, sizeof(binding->stop), "%s", value);
@@ -387,6 +388,16 @@ static int emit_report(Fake *fake, const char *member, const char *binding, cons
                 UINT64_C(3), "end", "s", "exit");
 }
 
+/* A hundred windows, of which one took longer than any before. */
+static int work(Fake *fake) {
+        FakeBinding *binding = fake_find_binding(fake, "nginx.service/request");
+
+        binding->windows += 100;
+        binding->violations++;
+        binding->worked_ns += 30000000;
+        return 0;
+}
+
 static int obey(Fake *fake, const char *command) {
         if (streq(command, "violation\n"))
                 return emit_report(fake, "Violation", "nginx.service/request", "nginx.service");
@@ -397,6 +408,8 @@ static int obey(Fake *fake, const char *command) {
         if (streq(command, "lost\n"))
                 return sd_bus_emit_signal(fake->bus, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE,
                                           "RecordsLost", "t", UINT64_C(17));
+        if (streq(command, "work\n"))
+                return work(fake);
         if (streq(command, "empty\n")) {
                 fake->n = 0;
                 return 0;

@@ -18,6 +18,23 @@
         KEYS("Executable", "%v", "Start", "victim_begin_" x, "Stop", "victim_end_" x, "BudgetSec", \
              budget)
 
+/*
+ * A group of tests, as a function that runs them and returns how many failed. A program has one
+ * such group, or many: then the programs of the back end are loaded only once for all.
+ */
+typedef struct EngineTests {
+        const char *name;
+        int (*run)(void);
+} EngineTests;
+
+#define ENGINE_TESTS(x)                                                                            \
+        static int run_##x(void);                                                                  \
+        __attribute__((section("engine_tests"), used)) static const EngineTests tests_##x = {      \
+                .name = #x,                                                                        \
+                .run = run_##x,                                                                    \
+        };                                                                                         \
+        static int run_##x(void)
+
 #define ENGINE_BINDINGS_MAX 128
 #define ENGINE_TASKS_MAX    512
 
@@ -85,6 +102,9 @@ void victim_start(Victim *victim, const char *words);
 
 /* The same with another program, which talks as the victim does. */
 void program_start(Victim *victim, const char *path, const char *words);
+
+/* The same with arguments that have blanks: NULL at the end. */
+void program_spawn(Victim *victim, const char *const *argv);
 
 /* Waits until the victim says that word. */
 void victim_expect(Victim *victim, const char *word);

@@ -2,7 +2,6 @@
 
 /*
  * Records sched_switch and sched_wakeup through tracefs, raw, with the clock that our programs use.
- * tracefs is mounted for that in a mount namespace of our own, so that nobody else sees it.
  *
  * The states are what the tracepoints tell: who is switched out while runnable waits, who is
  * switched out otherwise sleeps until a wakeup. Each is summed up by itself.
@@ -10,13 +9,13 @@
 
 #include "recording.h"
 
-#include <sched.h>
 #include <sys/mount.h>
 #include <tracefs.h>
 
 #include "base/cleanup.h"
 #include "report/violation.h"
 #include "test.h"
+#include "tracing.h"
 
 #define BUFFER_KIB "8192" /* for each CPU */
 
@@ -48,9 +47,7 @@ struct Recording {
 static void mount_tracefs(char directory[static 32]) {
         (void) strcpy(directory, "/tmp/tlob-tracefs.XXXXXX");
         assert_non_null(mkdtemp(directory));
-        if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-            mount("tracefs", directory, "tracefs", 0, NULL) < 0)
-                fail_msg("Cannot mount tracefs: %m");
+        tracing_mount(directory);
         assert_int_equal(tracefs_set_tracing_dir(directory), 0);
 }
 

@@ -5,6 +5,7 @@
  * waiter. The test is one of the tasks that are told, so that it knows what is true.
  */
 
+#include <errno.h>
 #include <poll.h>
 #include <sched.h>
 
@@ -116,7 +117,7 @@ static void test_a_sleeper_is_woken_by_a_task(void **state) {
         assert_int_equal(told.violation.state, TLOB_SLEEPING);
         assert_non_null(told.why.blocked_in);
         assert_non_null(strstr(told.why.blocked_in, "pipe"));
-        assert_peer(told.why_at_last.woken_by, "test-cause", getpid());
+        assert_peer(told.why_at_last.woken_by, program_invocation_short_name, getpid());
 }
 
 static void prefer(const Victim *victim, int priority) {
@@ -186,7 +187,7 @@ static void test_the_sleep_in_which_it_ran_out(void **state) {
         victim_finish(&victim);
         read_all(engine, &told);
 
-        assert_peer(told.why_at_last.woken_by, "test-cause", getpid());
+        assert_peer(told.why_at_last.woken_by, program_invocation_short_name, getpid());
 }
 
 /* A budget that ran out while it ran: nobody has ended a sleep in which it did. */
@@ -318,7 +319,7 @@ static void test_who_had_the_cpu_for_most_of_the_wait(void **state) {
         assert_peer(told.why_at_last.preempted_by, "victim", longest);
 }
 
-int main(void) {
+ENGINE_TESTS(cause) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_a_sleeper_is_woken_by_the_clock, engine_setup,
                                                 engine_teardown),

@@ -368,7 +368,7 @@ static void test_instances_in_other_slices(void **state) {
         assert_int_equal(starts(engine, many), 2);
 }
 
-int main(void) {
+ENGINE_TESTS(confinement) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_a_unit_is_measured_while_it_runs, setup,
                                                 teardown),

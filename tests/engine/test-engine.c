@@ -525,7 +525,7 @@ static void test_library_of_the_system(void **state) {
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, engine_setup, engine_teardown)
 
-int main(void) {
+ENGINE_TESTS(engine) {
         const struct CMUnitTest tests[] = {
                 TEST(test_in_budget_is_counted_and_not_reported),
                 TEST(test_sleeping),

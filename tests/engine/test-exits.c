@@ -156,7 +156,7 @@ static void test_loop(void **state) {
         assert_each_call_returns(*state, "loop", "leave_a_loop");
 }
 
-int main(void) {
+ENGINE_TESTS(exits) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_exception, engine_setup, engine_teardown),
                 cmocka_unit_test_setup_teardown(test_exception_through, engine_setup,

@@ -85,7 +85,7 @@ static void test_a_state_that_was_left(void **state) {
         assert_int_equal(r->exceeded, 1U << TLOB_BUDGET_TOTAL | 1U << TLOB_BUDGET_SLEEPING);
 }
 
-int main(void) {
+ENGINE_TESTS(first) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_running_before_total_in_a_long_window,
                                                 engine_setup, engine_teardown),

@@ -308,7 +308,7 @@ static void test_self_is_left_out(void **state) {
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, engine_setup, engine_teardown)
 
-int main(void) {
+ENGINE_TESTS(flood) {
         const struct CMUnitTest tests[] = {
                 TEST(test_reading_comes_back),
                 TEST(test_flush_comes_back),

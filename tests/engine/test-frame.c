@@ -155,7 +155,7 @@ static void test_two_functions(void **state) {
         check(state, MARKERS("x", BUDGET), "<x sleep:450000000 >x", (Ends){ .violated = 1 });
 }
 
-int main(void) {
+ENGINE_TESTS(frame) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_a_jump_then_idle, engine_setup,
                                                 engine_teardown),

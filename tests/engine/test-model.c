@@ -403,7 +403,7 @@ static int teardown(void **state) {
         return 0;
 }
 
-int main(void) {
+ENGINE_TESTS(model) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_books_are_those_of_the_model, setup, teardown),
         };

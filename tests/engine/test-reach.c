@@ -332,7 +332,7 @@ static void test_where_probes_are_in_all_processes(void **state) {
 
 #define test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int main(void) {
+ENGINE_TESTS(reach) {
         const struct CMUnitTest tests[] = {
                 test(test_a_process_outside_has_no_probe),
                 test(test_no_process_has_a_probe_while_the_unit_is_stopped),

@@ -162,7 +162,7 @@ static void test_wait_behind_competitors(void **state) {
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, engine_setup, engine_teardown)
 
-int main(void) {
+ENGINE_TESTS(reference) {
         const struct CMUnitTest tests[] = {
                 TEST(test_known_sleep),
                 TEST(test_known_run),

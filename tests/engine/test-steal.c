@@ -66,7 +66,7 @@ static void test_sum_is_that_of_the_kernel(void **state) {
                 assert_true(found + SLACK_NS >= told - told / 5);
 }
 
-int main(void) {
+ENGINE_TESTS(steal) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_sum_is_that_of_the_kernel, engine_setup,
                                                 engine_teardown),

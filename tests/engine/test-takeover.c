@@ -14,6 +14,7 @@
 
 #include "daemon.h"
 #include "test.h"
+#include "tracing.h"
 
 #define MSEC 1000000LL
 
@@ -433,8 +434,8 @@ int main(void) {
         };
         int r;
 
-        r = cmocka_run_group_tests(tests, NULL, NULL);
+        r = cmocka_run_group_tests(tests, tracing_need, NULL);
         if (r == 0 && !machine_is_emulated())
-                r = cmocka_run_group_tests(others, NULL, NULL);
+                r = cmocka_run_group_tests(others, tracing_need, NULL);
         return r;
 }

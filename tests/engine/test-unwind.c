@@ -212,7 +212,7 @@ static void test_where_probes_are_in_all_processes(void **state) {
 
 #define test(f) cmocka_unit_test_setup_teardown(f, engine_setup, engine_teardown)
 
-int main(void) {
+ENGINE_TESTS(unwind) {
         const struct CMUnitTest tests[] = {
                 test(test_only_measured_processes_have_probes),
                 test(test_a_second_binding_finds_the_same_thread),

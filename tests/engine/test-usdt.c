@@ -187,7 +187,7 @@ static void test_another_semaphore(void **state) {
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, engine_setup, engine_teardown)
 
-int main(void) {
+ENGINE_TESTS(usdt) {
         const struct CMUnitTest tests[] = {
                 TEST(test_all_places),
                 TEST(test_without_semaphores),

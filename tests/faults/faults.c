@@ -103,8 +103,11 @@ uint64_t fault_place(uint64_t n) {
         return n <= PLACES_MAX ? places[n - 1] : 0;
 }
 
+/* Another process may be about to note which call it was, while what lasts hits this one. */
 bool fault_has_hit(void) {
-        return __atomic_load_n(&fault->call[0], __ATOMIC_ACQUIRE);
+        return __atomic_load_n(&fault->call[0], __ATOMIC_ACQUIRE) ||
+               (fault_lasts() && fault->at > 0 &&
+                __atomic_load_n(&fault->n, __ATOMIC_RELAXED) > fault->at);
 }
 
 bool fault_lasts(void) {

@@ -78,12 +78,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                              "pointer_by_table",
                                              "switch_by_distance",
                                              "n::f(int)",
+                                             "main.work",
+                                             "net/http.(*conn).serve+0x2",
                                              "names.c:13",
                                              "unit/names.c:24",
                                              "names.c:26",
                                              "usdt:tlobtest:begin",
                                              "usdt:tlobtest:bare_end",
-                                             "usdt:tlobtest:begn" };
+                                             "usdt:tlobtest:begn",
+                                             "usdt:tlob:reqest__begin" };
         _cleanup_close_ int fd = memfd_create("fuzz", MFD_CLOEXEC);
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         _cleanup_free_ char *sentence = NULL;

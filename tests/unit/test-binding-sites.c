@@ -214,11 +214,31 @@ static void test_go(void **state) {
         _cleanup_(binding_freep) Binding *binding = make("one_return", "return");
 
         assert_ok(binding_set_key(binding, "Executable", WAYS_GO, NULL));
-        assert_refused(binding, "goroutines move from thread to thread");
+        assert_refused(binding, WAYS_GO " is Go code whose table of functions tlobd does not know");
         assert_ok(binding_set_key(binding, "Stop", "other", NULL));
         assert_refused(binding, "goroutines move from thread to thread");
         assert_ok(binding_set_key(binding, "Unsafe", "yes", NULL));
         assert_refused(binding, "goroutines move from thread to thread");
+        assert_ok(binding_set_key(binding, "Stop", "return-probe", NULL));
+        assert_refused(binding, "which a return probe would end when a stack is moved");
+}
+
+/* Not the frame bounds its windows, but the goroutine. */
+static void test_go_function(void **state) {
+        _cleanup_(binding_freep) Binding *binding = make("main.work", "return");
+        _cleanup_free_ char *note = NULL;
+
+        assert_ok(binding_set_key(binding, "Executable", GO_PROGRAM, NULL));
+        resolve(binding);
+        assert_int_equal(binding->resolved.sites.how, TLOB_STOP_GO);
+        assert_false(binding->resolved.sites.has_frame);
+        assert_ok(binding_describe_stop(binding, &note));
+        assert_non_null(strstr(note, "2 ways out: 2 returns (single-stepped). Calls in which the "
+                                     "goroutine waits"));
+        assert_ok(binding_set_key(binding, "Start", "main.work+6", NULL));
+        assert_refused(binding, "is not the beginning of 'main.work'");
+        assert_ok(binding_set_key(binding, "Start", "main.pointer", NULL));
+        assert_refused(binding, "Measure another function, or system calls: Syscall=");
 }
 
 int main(void) {
@@ -234,6 +254,7 @@ int main(void) {
                 cmocka_unit_test(test_notes),
                 cmocka_unit_test(test_kinds),
                 cmocka_unit_test(test_go),
+                cmocka_unit_test(test_go_function),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,7 +75,7 @@ static void test_defaults(void **state) {
         for (size_t i = 0; i < TLOB_N_BUDGETS; i++)
                 assert_int_equal(binding->budget_ns[i], BUDGET_NONE);
         for (const char *const *key = binding_keys(); *key; key++)
-                if (!streq(*key, "Function") && !streq(*key, "Syscall"))
+                if (!streq(*key, "Function") && !streq(*key, "Syscall") && !streq(*key, "Mark"))
                         assert_get(binding, *key, NULL);
 }
 
@@ -102,6 +102,9 @@ static void test_keys(void **state) {
                 { "Priority", "err", "err" },
                 { "Priority", "3", "err" },
                 { "Priority", "warning", NULL },
+                { "OnViolation", "capture@.service", "capture@.service" },
+                { "OnViolationIntervalSec", "90s", "1min 30s" },
+                { "OnViolationIntervalSec", "1min", NULL },
                 { "Required", "yes", "yes" },
                 { "Required", "FALSE", NULL },
                 { "Enabled", "off", "no" },

@@ -75,11 +75,25 @@ static void test_all_cpus(void **state) {
         assert_int_equal(counters.suppressed, 30);
 }
 
+static void test_open_by_the_counters(void **state) {
+        Counters counters = { .starts = 20, .in_budget = 5, .violated = 4, .over_limit = 1 };
+
+        counters.ended[TLOB_END_EXIT] = 2;
+        counters.ended[TLOB_END_ABANDONED] = 3;
+        assert_int_equal(books_get_open(&counters), 5);
+        counters.starts = 15;
+        assert_int_equal(books_get_open(&counters), 0);
+        /* They are not all read at one moment. */
+        counters.starts = 14;
+        assert_int_equal(books_get_open(&counters), 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_nothing_is_forgotten),
                 cmocka_unit_test(test_each_in_its_place),
                 cmocka_unit_test(test_all_cpus),
+                cmocka_unit_test(test_open_by_the_counters),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -192,6 +192,7 @@ static void test_lines(void **state) {
                 assert_no_site(elf, line_site("ames.c", again), -ESRCH, "No source file 'ames.c'");
                 assert_no_site(elf, line_site("t/names.c", again), -ESRCH, "No source file");
                 assert_no_site(elf, line_site("other.c", again), -ESRCH, "No source file");
+                assert_no_site(elf, line_site("nmaes.c", again), -ESRCH, "; near names: names.c");
         }
 }
 

@@ -210,6 +210,7 @@ static void test_section_names(void **state) {
                 { "processCommand", "processCommand" },
                 { "syscall:fsync", "fsync" },
                 { "usdt:postgresql:query__start", "query__start" },
+                { "Mark=request", "request" },
                 { "ns::Class::method", "method" },
                 { "a<b, c>::operator()", "operator" },
                 { "0x1a2b", "0x1a2b" },

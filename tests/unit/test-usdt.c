@@ -221,9 +221,22 @@ static void test_semaphores_that_lie(void **state) {
         }
 }
 
+/* In the segment that has the code, but in no section: where the first one that is code ends. */
+static uint64_t find_gap(const Image *image) {
+        const Elf64_Ehdr *header = (const void *) image->data;
+        const Elf64_Shdr *sections = (const void *) (image->data + header->e_shoff);
+
+        for (size_t i = 0; i + 1 < header->e_shnum; i++)
+                if ((sections[i].sh_flags & SHF_EXECINSTR) &&
+                    sections[i].sh_addr + sections[i].sh_size < sections[i + 1].sh_addr)
+                        return sections[i].sh_addr + sections[i].sh_size;
+        fail_msg("All sections of %s touch each other.", MARKED);
+        return 0;
+}
+
 /* What cannot be a probe is none. */
 static void test_places_that_lie(void **state) {
-        static const uint64_t nowhere[] = { 0, UINT64_MAX, UINT64_C(1) << 40 };
+        const uint64_t nowhere[] = { 0, UINT64_MAX, UINT64_C(1) << 40, find_gap(*state) };
         Note *note = find_note(*state, "bare_begin");
 
         for (size_t i = 0; i < ELEMENTSOF(nowhere); i++) {

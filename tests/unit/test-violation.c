@@ -162,6 +162,7 @@ static void test_names(void **state) {
         for (unsigned i = 0; i < TLOB_N_ENDS; i++)
                 assert_non_null(tlob_end_to_string(i));
         assert_string_equal(tlob_end_to_string(TLOB_END_ABANDONED), "abandoned");
+        assert_string_equal(tlob_end_to_string(TLOB_END_SWITCHED), "switched");
 }
 
 static void test_log(void **state) {

@@ -54,10 +54,6 @@ struct cgroup {
 	struct cgroup_root *root;
 };
 
-struct bpf_iter__bpf_map_elem {
-	void *key; /* NULL: the last has been seen */
-};
-
 struct bpf_iter__task {
 	struct task_struct *task; /* NULL: the last has been seen */
 };

@@ -3,6 +3,7 @@
 #define BPF_PROGRAM_PROBE_BPF_H
 
 #include "bpf/program/deadline.bpf.h"
+#include "bpf/program/go.bpf.h"
 #include "bpf/program/process.bpf.h"
 #include "bpf/program/site.bpf.h"
 #include "bpf/program/uprobe.bpf.h"
@@ -61,7 +62,7 @@ static __always_inline void window_open(struct tlob_task *t, __u32 place, __u32 
 	w->base_ns[TLOB_SLEEPING] = at.total_ns[TLOB_SLEEPING];
 	w->passed_ns[TLOB_RUNNING] = w->passed_ns[TLOB_WAITING] = w->passed_ns[TLOB_SLEEPING] = 0;
 	w->over_sleep = 0;
-	w->base_stolen_ns = task_stolen(t, bpf_get_current_task_btf(), 0);
+	w->base_stolen_ns = task_stolen(t, NULL, true, 0);
 	w->holder_ns[0] = t->holder_ns[0];
 	w->holder_ns[1] = t->holder_ns[1];
 	w->holder_ns[2] = t->holder_ns[2];
@@ -90,6 +91,19 @@ static __always_inline bool is_handed_over(const struct tlob_binding *b)
 	return READ_ONCE(b->start_cookie_before);
 }
 
+/* Is a start that finds a window open one inside of it? */
+static __always_inline bool start_is_nested(struct hit *hit, const struct tlob_binding *b,
+					    const struct tlob_window *w, __u32 place)
+{
+	if (b->stop == TLOB_STOP_GO)
+		return go_stop_of(hit, place) == GO_INNER;
+	/* A task is in one system call at a time. */
+	if (hit->call)
+		return false;
+	return !b->has_frame ||
+	       (frame_of(b, hit->stack_pointer) < w->frame && !frame_is_overwritten(w));
+}
+
 static __always_inline void binding_start(struct hit *hit, __u32 binding, struct tlob_binding *b,
 					  struct tlob_books *stats)
 {
@@ -114,9 +128,7 @@ static __always_inline void binding_start(struct hit *hit, __u32 binding, struct
 		if (is_handed_over(b) &&
 		    (!b->has_frame || frame_of(b, hit->stack_pointer) == w->frame))
 			return;
-		/* A task is in one system call at a time. */
-		if (!hit->call && (!b->has_frame || (frame_of(b, hit->stack_pointer) < w->frame &&
-						     !frame_is_overwritten(w)))) {
+		if (start_is_nested(hit, b, w, place)) {
 			count(stats->nested);
 			return;
 		}
@@ -130,6 +142,8 @@ static __always_inline void binding_start(struct hit *hit, __u32 binding, struct
 	count(stats->starts);
 	if (!t || unused >= TLOB_WINDOWS_MAX)
 		count(stats->over_limit);
+	else if (b->stop == TLOB_STOP_GO && !go_window_begin(hit, unused))
+		count(stats->ended[TLOB_END_SWITCHED]);
 	else
 		window_open(t, unused, binding, b, generation, hit);
 }
@@ -142,7 +156,8 @@ static __always_inline void binding_unmatched(struct hit *hit, struct tlob_bindi
 
 	if (!t && task_is_ours())
 		return;
-	if (is_handed_over(b))
+	/* Where goroutines leave their threads, they mostly leave no window. */
+	if (is_handed_over(b) || b->stop == TLOB_STOP_GO)
 		return;
 	if (!t || window_find(t, READ_ONCE(b->generation), &unused) == NO_PLACE)
 		count(stats->unmatched);
@@ -189,6 +204,7 @@ static __always_inline __u32 on_start(struct pt_regs *ctx)
 	struct hit hit = {
 		.cookie = hit_cookie(ctx, SIDE_START),
 		.stack_pointer = PT_REGS_SP(ctx),
+		.goroutine = goroutine_of(ctx),
 		.level = LEVEL_UNKNOWN,
 		.side = SIDE_START,
 	};
@@ -282,11 +298,13 @@ __noinline int window_stop(struct hit *hit, __u32 place, const struct snapshot *
 	if (!b)
 		return 0;
 
+	if (b->stop == TLOB_STOP_GO)
+		ended = go_window_stop(hit, place, at);
 	/* A way out of an inner call: its frame lies below that of the window. */
-	if (b->stop != TLOB_STOP_PLACE && hit->stack_pointer < w->frame)
+	else if (b->stop != TLOB_STOP_PLACE && hit->stack_pointer < w->frame)
 		return 0;
 	/* Of an outer one, for which there was no room: the window's frame is gone. */
-	if (w->frame && hit->stack_pointer > w->frame) {
+	else if (w->frame && hit->stack_pointer > w->frame) {
 		stats = bpf_map_lookup_elem(&statistics, &binding);
 		if (stats)
 			count(stats->unmatched);
@@ -339,6 +357,7 @@ static __always_inline int on_stop(struct pt_regs *ctx)
 {
 	struct hit hit = {
 		.stack_pointer = PT_REGS_SP(ctx),
+		.goroutine = goroutine_of(ctx),
 		.level = LEVEL_UNKNOWN,
 		.side = SIDE_STOP,
 	};

@@ -18,6 +18,7 @@ enum side {
 struct hit {
 	__u64 cookie;
 	__u64 stack_pointer;
+	__u64 goroutine;     /* if it is in a program of Go; else it means nothing */
 	__u64 own_cgroup_id; /* of the task; 0: not looked for yet */
 	/* The cgroup of the task at one depth: units mostly lie at the same. */
 	__u64 cgroup_id;

@@ -294,25 +294,27 @@ int prepare_timers(struct tlob_timers *request)
 	return 0;
 }
 
-/*
- * Run by the daemon after that, once for each slot. An iterator, because it may set a callback that
- * takes stacks through tasks: programs on uprobes may not, and in one that may sleep, as that
- * above, newer kernels take it for sleeping.
- */
-SEC("iter/bpf_map_elem")
-int set_callback(struct bpf_iter__bpf_map_elem *ctx)
+static long timer_set_callback(__u32 slot, void *context)
 {
-	const __u32 *key = ctx->key;
-	struct slot_timer *timer;
-	__u32 slot;
+	struct slot_timer *timer = bpf_map_lookup_elem(&timers, &slot);
 
-	if (!key)
-		return 0;
-	slot = *key;
-	timer = bpf_map_lookup_elem(&timers, &slot);
 	/* One that could not be set up cannot be started either: that is counted then. */
 	if (timer)
 		bpf_timer_set_callback(&timer->timer, on_timer);
+	return 0;
+}
+
+/*
+ * Run by the daemon after that, on itself. An iterator, because it may set a callback that takes
+ * stacks through tasks: programs on uprobes may not, and in one that may sleep, as that above,
+ * newer kernels take it for sleeping. One over tasks: a kernel was met that refuses those over
+ * maps.
+ */
+SEC("iter/task")
+int set_callbacks(struct bpf_iter__task *ctx)
+{
+	if (ctx->task)
+		bpf_loop(slots_max, timer_set_callback, NULL, 0);
 	return 0;
 }
 

@@ -107,7 +107,7 @@ static __always_inline __u64 window_stolen(const struct tlob_task *t, const stru
 
 	if (bpf_core_field_exists(task->thread_info.cpu))
 		of_cpu = steal_of_cpu(BPF_CORE_READ(task, thread_info.cpu));
-	stolen = task_stolen(t, task, of_cpu) - w->base_stolen_ns;
+	stolen = task_stolen(t, task, false, of_cpu) - w->base_stolen_ns;
 	/* The two are not read at the same moment. */
 	return stolen < running_ns ? stolen : running_ns;
 }
@@ -431,10 +431,11 @@ __noinline int window_end(__u32 slot, __u32 place, const struct snapshot *at, __
 }
 
 /*
- * The same for a window whose frame has gone: when it ended is not known, so that it is in no
- * total, and has broken no budget that was not reported before. Global, as above.
+ * The same for a window of which it is not known when it ended: it is in no total, and has broken
+ * no budget that was not reported before.
  */
-__noinline int window_abandon(__u32 slot, __u32 place, const struct snapshot *at)
+static __always_inline int window_lose(__u32 slot, __u32 place, const struct snapshot *at,
+				       __u32 end)
 {
 	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
 	struct tlob_books *stats;
@@ -454,12 +455,36 @@ __noinline int window_abandon(__u32 slot, __u32 place, const struct snapshot *at
 	if (v.claim == TLOB_CLAIM_CLOSED)
 		return 0;
 	WRITE_ONCE(*open_at(t, place), 0);
-	count(stats->ended[TLOB_END_ABANDONED]);
+	count(stats->ended[end & (TLOB_ENDS_SIZE - 1)]);
 	if (TLOB_CLAIM_IS_VIOLATED(v.claim)) {
 		window_judge(slot, place, at, &v);
-		window_complete(slot, place, &v, at, TLOB_END_ABANDONED);
+		window_complete(slot, place, &v, at, end);
 	}
 	return 1;
+}
+
+/* The window's frame has gone. Global, as above. */
+__noinline int window_abandon(__u32 slot, __u32 place, const struct snapshot *at)
+{
+	return window_lose(slot, place, at, TLOB_END_ABANDONED);
+}
+
+/* Its goroutine leaves the task. Global, as above. */
+__noinline int window_switch(__u32 slot, __u32 place, const struct snapshot *at)
+{
+	return window_lose(slot, place, at, TLOB_END_SWITCHED);
+}
+
+/* Reports that a window of the current task has run over, as its end would. Global, as above. */
+__noinline int window_report(__u32 slot, __u32 place, const struct snapshot *at)
+{
+	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
+	struct verdict v = {};
+
+	if (!t || !at || place >= TLOB_WINDOWS_MAX || !READ_ONCE(*open_at(t, place)))
+		return 0;
+	window_report_over(slot, place, window_at(t, place), &v, at);
+	return 0;
 }
 
 #define NO_PLACE TLOB_WINDOWS_MAX

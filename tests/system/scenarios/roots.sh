@@ -67,6 +67,16 @@ chmod +x /opt/wrapped/start
 systemctl daemon-reload
 start_fresh
 
+# What is only there is found there.
+install -D "$victim" "$jail/opt/only"
+printf '[Service]\nRootDirectory=%s\nExecStart=/opt/only sleep:1000000000000\n' $jail >"$etc/only.service"
+systemctl daemon-reload
+systemctl start only
+matches "the functions of a unit with RootDirectory= are those of its program" \
+        "$(tlobctl functions only.service victim_a)" victim_a
+matches "and of its libraries" "$(tlobctl functions --libraries only.service clock_nanosleep)" 'clock_nanosleep'
+systemctl stop only
+
 # RootDirectory=: before it runs, as well as then.
 equal "the library of a unit with RootDirectory= is found before it runs" \
         "$(binding jailed.service/nap Executable)" "$jailed"
@@ -122,10 +132,33 @@ mv /opt/new /opt/upgraded
 systemctl restart tlobd
 check "a unit that runs what was there before an upgrade is measured in that" until_true \
         says upgraded.service/a "upgraded.service still runs the old version of /opt/upgraded.*both are measured"
+matches "its functions are those of what is there now" "$(tlobctl functions upgraded.service victim_a)" victim_a
 systemctl restart upgraded.service
 check "and then nothing is wrong" until_true binding_has upgraded.service/a StateReason ""
 
 systemctl stop jailed mounted elsewhere wrapped script upgraded
+
+# A container, whose manager sees the machine's files.
+container="systemd-nspawn --quiet --directory=$jail --keep-unit --register=no --private-network --console=pipe --as-pid2"
+cat >"$etc/contained.service" <<END
+[Service]
+Type=oneshot
+Delegate=yes
+KillMode=mixed
+ExecStart=/usr/bin/$container /opt/only repeat:3 ( a( sleep:20000000 ) )
+[X-Tlob a]
+Executable=$jail/opt/only
+Function=victim_a
+BudgetSec=10ms
+[X-Tlob program]
+Function=victim_a
+BudgetSec=10ms
+END
+systemctl daemon-reload
+check "a container runs" timeout 60 systemctl start contained
+equal "what runs in it is measured" "$(binding contained.service/a Violations)" 3
+matches "what starts it is not meant" "$(binding contained.service/program StateReason)" \
+        'ExecStart= of contained.service is /usr/bin/systemd-nspawn, which starts a container: write Executable='
 
 # Processes that read files end with the daemon, whatever ends it.
 reads_files() {

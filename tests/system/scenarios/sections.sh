@@ -204,7 +204,7 @@ service bad.service '[X-Tlob]' 'BudgetSec=1s' '[X-Tlob .x]' '[X-Tlob late]' "$li
         '[X-Tlob lines]' 'Function=a\' 'b' 'BudgetSec=1s' '[X-Tlob strange]' "$library" 'Function=fsync' \
         'BudgetSec=1s' 'Colour=red' 'Unit=good.service'
 { printf '\xef\xbb\xbf'; sed 's/$/\r/' "$etc/good.service"; } >"$etc/windows.service"
-{ cat "$etc/good.service"; yes '# nothing' | head -c 10000000; } >"$etc/huge.service"
+{ cat "$etc/good.service"; yes '# nothing' | head -c 1100000; } >"$etc/huge.service"
 systemctl daemon-reload
 check "what is good of it is there" until_true sh -c 'tlobctl list-bindings -j | jq -e "
         map({(.Name): .State}) | add == {\"good.service/nap\": \"waiting\", \"windows.service/nap\": \"waiting\",

@@ -45,6 +45,8 @@ done
 holds "calls within their budget are counted" "$(tlobctl show -j step nap)" \
         'map(.Windows) == [10, 5] and map(.Counters["in-budget"]) == [10, 5] and map(.Violations) == [0, 0]'
 equal "calls within their budget are not reported" "$(cat monitor; journalctl --boot -q -t tlob -o cat --since=-5s)" ""
+equal "budgets are kept so far" "$(tlobctl is-ok step nap; tlobctl is-ok step nap --since=10s; echo $?)" \
+        $'ok\nok\nok\nok\n0'
 
 # Over the budget: asleep, in a shell; and running, in a service.
 sleep 1 &
@@ -60,6 +62,12 @@ nap=$(wait_for_entry '.TLOB_BINDING == "nap" and .TLOB_END == null' -t tlob)
 nap_end=$(wait_for_entry '.TLOB_BINDING == "nap" and .TLOB_END != null' -t tlob)
 step=$(wait_for_entry '.TLOB_BINDING == "step" and .TLOB_END == null' -t tlob)
 step_end=$(wait_for_entry '.TLOB_BINDING == "step" and .TLOB_END != null' -t tlob)
+
+equal "a budget was not kept" "$(tlobctl is-ok nap; tlobctl is-ok nap --since=1h; echo $?)" $'violated\nviolated\n1'
+equal "who may not read the journal gets no answer" "$(as_nobody tlobctl is-ok nap --since=1h 2>&1 | head -c 43)" \
+        'tlobctl: There is no journal that you may r'
+check "the journal's violation is in the picture" \
+        grep -Eqx 'nap: [1-9][0-9]* violations? in the journal' <(tlobctl plot nap --since=1h)
 
 holds "a violation has all fields in the journal" "$nap" '
         .TLOB_BINDING == "nap" and .TLOB_BUDGET == "total" and .TLOB_BUDGET_NS == "200000000" and

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "report-entries.h"
+
+#include "base/sentence.h"
+#include "report/violation.h"
+
+/* A binding, or a unit: by the name of the binding, or because its task was in it. */
+static bool is_wanted(Wanted *wanted, const char *binding, const char *unit) {
+        bool is_any = !wanted->units[0];
+
+        for (size_t i = 0; wanted->units[i]; i++) {
+                size_t n = strlen(wanted->units[i]);
+
+                if (streq(binding, wanted->names[i]) || streq(unit, wanted->units[i]) ||
+                    (strncmp(binding, wanted->units[i], n) == 0 && binding[n] == '/'))
+                        is_any = wanted->met[i] = true;
+        }
+        return is_any;
+}
+
+/* In which state it was for most of the time until it was found; TLOB_N_STATES: not known. */
+static unsigned find_state(const Overrun *overrun) {
+        unsigned most = 0;
+
+        for (unsigned i = 0; i < TLOB_N_STATES; i++)
+                if (overrun->spent_ns[i] == UINT64_MAX)
+                        return TLOB_N_STATES;
+                else if (overrun->spent_ns[i] > overrun->spent_ns[most])
+                        most = i;
+        return most;
+}
+
+/* Why it was over its budget, by what is the same for all that were for this reason. */
+static char *describe_cause(sd_journal *journal, const Overrun *overrun) {
+        uint64_t stolen_ns = journal_number(journal, "TLOB_STOLEN_NS");
+        char text[JOURNAL_TEXT_MAX], *bracket;
+
+        switch (find_state(overrun)) {
+        case TLOB_RUNNING:
+                return strdup(stolen_ns != UINT64_MAX &&
+                                              violation_is_stolen(stolen_ns,
+                                                                  overrun->spent_ns[TLOB_RUNNING])
+                                      ? "waiting for a CPU that the hypervisor had"
+                                      : "running");
+        case TLOB_WAITING:
+                bracket = strrchr(journal_text(journal, "TLOB_PREEMPTED_BY", text), '[');
+                if (bracket)
+                        *bracket = '\0';
+                return *text != '\0' ? sentence_make("waiting for a CPU that %s had", text)
+                                     : strdup("waiting for a CPU");
+        case TLOB_SLEEPING:
+                (void) journal_text(journal, "TLOB_BLOCKED_IN", text);
+                return *text != '\0' ? sentence_make("sleeping in %s", text) : strdup("sleeping");
+        default:
+                return strdup("not known");
+        }
+}
+
+static char *describe_task(sd_journal *journal) {
+        char comm[JOURNAL_TEXT_MAX], pid[JOURNAL_TEXT_MAX];
+
+        (void) journal_text(journal, "TLOB_COMM", comm);
+        (void) journal_text(journal, "TLOB_PID", pid);
+        return *pid != '\0' ? sentence_make("%s[%s]", comm, pid) : strdup(comm);
+}
+
+static enum tlob_budget read_budget(sd_journal *journal) {
+        char text[JOURNAL_TEXT_MAX];
+
+        (void) journal_text(journal, "TLOB_BUDGET", text);
+        for (unsigned i = 0; i < TLOB_N_BUDGETS; i++)
+                if (streq(budget_to_string(i), text))
+                        return i;
+        return TLOB_BUDGET_TOTAL;
+}
+
+/* Of these it is not known when they were left, or not how long they would have been. */
+static const char *read_end(sd_journal *journal) {
+        static const struct {
+                enum tlob_end end;
+                const char *words;
+        } unseen[] = {
+                { TLOB_END_ABANDONED, "nobody saw it end" },
+                { TLOB_END_SWITCHED, "its goroutine left the thread" },
+                { TLOB_END_REMOVED, "its binding was removed" },
+        };
+        char text[JOURNAL_TEXT_MAX];
+
+        (void) journal_text(journal, "TLOB_END", text);
+        for (size_t i = 0; i < ELEMENTSOF(unseen); i++)
+                if (streq(tlob_end_to_string(unseen[i].end), text))
+                        return unseen[i].words;
+        return NULL;
+}
+
+static Overrun read_overrun(sd_journal *journal, const JournalReport *read) {
+        return (Overrun){
+                .time_usec = read->time_usec,
+                .id = read->id,
+                .budget = read_budget(journal),
+                .budget_ns = journal_number(journal, "TLOB_BUDGET_NS"),
+                .length_ns = read->length_ns,
+                .spent_ns = {
+                        [TLOB_RUNNING] = journal_number(journal, "TLOB_RUNNING_NS"),
+                        [TLOB_WAITING] = journal_number(journal, "TLOB_WAITING_NS"),
+                        [TLOB_SLEEPING] = journal_number(journal, "TLOB_SLEEPING_NS"),
+                },
+        };
+}
+
+static int add_violation(Overruns *overruns, sd_journal *journal, const JournalReport *read) {
+        _cleanup_free_ char *cause = NULL, *task = describe_task(journal);
+        Overrun overrun = read_overrun(journal, read);
+
+        cause = describe_cause(journal, &overrun);
+        overrun.cause = cause;
+        overrun.task = task;
+        overrun.end = "its end was not reported";
+        return cause && task ? overruns_add(overruns, &overrun) : -ENOMEM;
+}
+
+static void complete(Overruns *overruns, sd_journal *journal, const JournalReport *read) {
+        Overrun end = read_overrun(journal, read);
+
+        end.end = read_end(journal);
+        overruns_complete(overruns, &end);
+}
+
+static uint64_t number_lost(sd_journal *journal) {
+        uint64_t lost = journal_number(journal, "TLOB_LOST"),
+                 unwritten = journal_number(journal, "TLOB_UNWRITTEN");
+
+        return (lost == UINT64_MAX ? 0 : lost) + (unwritten == UINT64_MAX ? 0 : unwritten);
+}
+
+static int add_entry(OverrunList *list, Wanted *wanted, sd_journal *journal,
+                     const JournalReport *read) {
+        char host[JOURNAL_TEXT_MAX], binding[JOURNAL_TEXT_MAX], unit[JOURNAL_TEXT_MAX];
+        Overruns *overruns;
+        int r;
+
+        (void) journal_text(journal, "_HOSTNAME", host);
+        (void) journal_text(journal, "TLOB_BINDING", binding);
+        (void) journal_text(journal, "TLOB_UNIT", unit);
+        /* What is held back has the unit of its binding, and not those of tasks. */
+        if (read->kind == KIND_SUPPRESSION) {
+                overruns = overrun_list_find(list, host, binding);
+                if (overruns)
+                        return overruns_hold_back(overruns, read->time_usec, read->suppressed);
+        }
+        if (!is_wanted(wanted, binding, unit))
+                return 0;
+        r = overrun_list_get(list, host, binding, unit, &overruns);
+        if (r < 0)
+                return r;
+        if (read->kind == KIND_VIOLATION)
+                return add_violation(overruns, journal, read);
+        if (read->kind == KIND_SUPPRESSION)
+                return overruns_hold_back(overruns, read->time_usec, read->suppressed);
+        complete(overruns, journal, read);
+        return 0;
+}
+
+int report_read_entries(sd_journal *journal, uint64_t since_usec, Wanted *wanted, OverrunList *list,
+                        uint64_t *lost) {
+        JournalReport read;
+        int r;
+
+        r = journal_select(journal, (1U << N_REPORT_KINDS) - 1, NULL, NULL, since_usec);
+        while (r >= 0 && (r = journal_next(journal, &read)) > 0)
+                if (read.kind == KIND_LOSS || read.kind == KIND_UNWRITTEN)
+                        *lost += number_lost(journal);
+                else
+                        r = add_entry(list, wanted, journal, &read);
+        return r;
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * "tlobctl is-ok": do bindings keep their budgets? For ExecCondition=, for gates of a rollout, and
+ * for scripts: the exit status is the answer, and the word is for people.
+ *
+ * It never says "ok" for want of knowledge: what could not be measured, read or found has a word
+ * and a status of its own. The counters of the daemon answer for the time since they began; the
+ * journal, with all that was reported, for the time since --since=.
+ */
+
+#include <err.h>
+
+#include "base/clock.h"
+#include "base/duration.h"
+#include "journal.h"
+#include "lengths.h"
+#include "names.h"
+#include "proxy.h"
+#include "verbs.h"
+
+typedef enum Verdict {
+        VERDICT_OK,
+        VERDICT_VIOLATED,
+        VERDICT_UNMEASURED,
+        VERDICT_UNKNOWN,
+        N_VERDICTS,
+} Verdict;
+
+/* The last of several in this order that is among them is the answer. */
+static const Verdict by_weight[] = {
+        VERDICT_OK,
+        VERDICT_UNMEASURED,
+        VERDICT_UNKNOWN,
+        VERDICT_VIOLATED,
+};
+
+static const struct {
+        const char *word;
+        ExitStatus status;
+} answers[N_VERDICTS] = {
+        [VERDICT_OK] = { "ok", STATUS_DONE },
+        [VERDICT_VIOLATED] = { "violated", STATUS_FAILED },
+        [VERDICT_UNMEASURED] = { "unmeasured", STATUS_UNMEASURED },
+        [VERDICT_UNKNOWN] = { "unknown", STATUS_UNKNOWN },
+};
+
+typedef struct Check {
+        const Options *options;
+        json_object *bindings; /* of tlobd */
+        sd_journal *journal;   /* NULL unless --since= */
+        json_object
+                *recent; /* violations that tlobd remembers, for the same; NULL: not asked for */
+} Check;
+
+static void check_done(Check *check) {
+        json_object_put(check->bindings);
+        json_object_put(check->recent);
+        if (check->journal)
+                sd_journal_close(check->journal);
+}
+
+static Verdict worse(Verdict a, Verdict b) {
+        for (size_t i = ELEMENTSOF(by_weight); i-- > 0;)
+                if (a == by_weight[i] || b == by_weight[i])
+                        return by_weight[i];
+        return VERDICT_UNKNOWN;
+}
+
+/* Of a percentile, or of the number of violations. */
+static Verdict judge_counters(const json_object *binding, unsigned per_mille) {
+        uint64_t budget_ns = json_number(binding, "BudgetNSec"), ns;
+
+        if (per_mille == 0)
+                return json_number(binding, "Violations") == 0 ? VERDICT_OK : VERDICT_VIOLATED;
+        ns = lengths_quantile(binding, per_mille);
+        if (ns == UINT64_MAX)
+                return VERDICT_UNMEASURED;
+        return ns <= budget_ns ? VERDICT_OK : VERDICT_VIOLATED;
+}
+
+/* "waiting": its unit does not run, and was measured when it did. */
+static bool is_measured(const json_object *binding) {
+        const char *state = json_string(binding, "State");
+
+        return streq(state, "active") || streq(state, "waiting");
+}
+
+/* A binding that is switched off is left out, unless there is no other. */
+static Verdict judge_bindings(const Check *check, const json_object *bindings) {
+        size_t n_disabled = 0, n = json_object_array_length(bindings);
+        Verdict verdict = VERDICT_OK;
+
+        for (size_t i = 0; i < n; i++) {
+                const json_object *binding = json_object_array_get_idx(bindings, i);
+                bool is_disabled = streq(json_string(binding, "State"), "disabled");
+
+                n_disabled += is_disabled;
+                if (is_disabled)
+                        continue;
+                if (!is_measured(binding))
+                        verdict = worse(verdict, VERDICT_UNMEASURED);
+                if (!check->journal)
+                        verdict =
+                                worse(verdict, judge_counters(binding, check->options->per_mille));
+        }
+        return n_disabled == n ? VERDICT_UNMEASURED : verdict;
+}
+
+/* The moment of --since= on the clock of violations. */
+static uint64_t since_ns(const Options *options) {
+        uint64_t now = now_ns(), realtime_usec = clock_read_ns(CLOCK_REALTIME) / NSEC_PER_USEC;
+        uint64_t age_ns;
+
+        if (realtime_usec <= options->since_usec)
+                return now;
+        age_ns = (realtime_usec - options->since_usec) * NSEC_PER_USEC;
+        return now > age_ns ? now - age_ns : 0;
+}
+
+/* What a limit holds back is in the journal with the next report, or some time later. */
+static bool is_remembered(const Check *check, const char *const *names, const char *unit) {
+        uint64_t since = since_ns(check->options);
+
+        for (size_t i = 0; i < json_object_array_length(check->recent); i++) {
+                const json_object *violation = json_object_array_get_idx(check->recent, i);
+
+                if (json_number(violation, "time_ns") < since)
+                        continue;
+                if (unit && streq(json_string(violation, "unit"), unit))
+                        return true;
+                for (size_t j = 0; names[j]; j++)
+                        if (streq(json_string(violation, "binding"), names[j]))
+                                return true;
+        }
+        return false;
+}
+
+/* Reports of which nobody knows whose they were. */
+static int judge_losses(const Check *check, Verdict *verdict) {
+        JournalReport report;
+        int r;
+
+        r = journal_select(check->journal, REPORT_KIND(KIND_LOSS) | REPORT_KIND(KIND_UNWRITTEN),
+                           NULL, NULL, check->options->since_usec);
+        if (r >= 0)
+                r = journal_next(check->journal, &report);
+        if (r > 0)
+                *verdict = worse(*verdict, VERDICT_UNKNOWN);
+        return r;
+}
+
+/* Any report is one too many; those that were held back are counted in one. */
+static int judge_journal(const Check *check, const json_object *bindings, const char *unit,
+                         Verdict *verdict) {
+        unsigned kinds = REPORT_KIND(KIND_VIOLATION) | REPORT_KIND(KIND_SUPPRESSION);
+        size_t n = json_object_array_length(bindings);
+        _cleanup_free_ const char **names = calloc(n + 1, sizeof(*names));
+        JournalReport report;
+        int r;
+
+        if (!names)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++)
+                names[i] = json_string(json_object_array_get_idx(bindings, i), "Name");
+        r = journal_select(check->journal, kinds, names, unit, check->options->since_usec);
+        if (r >= 0)
+                r = journal_next(check->journal, &report);
+        if (r > 0 || (r == 0 && check->recent && is_remembered(check, names, unit)))
+                *verdict = worse(*verdict, VERDICT_VIOLATED);
+        if (r >= 0)
+                r = judge_losses(check, verdict);
+        if (r < 0) {
+                errno = -r;
+                warn("Failed to read the journal");
+                *verdict = worse(*verdict, VERDICT_UNKNOWN);
+        }
+        return 0;
+}
+
+static int judge(const Check *check, const char *name, Verdict *ret) {
+        _cleanup_json_ json_object *bindings = NULL;
+        _cleanup_free_ char *unit = NULL;
+        int r;
+
+        r = names_find(check->bindings, name, &bindings, &unit);
+        if (r < 0)
+                return r;
+        if (json_object_array_length(bindings) == 0) {
+                *ret = VERDICT_UNKNOWN;
+                return names_complain(check->bindings, name);
+        }
+        *ret = judge_bindings(check, bindings);
+        return check->journal ? judge_journal(check, bindings, unit, ret) : 0;
+}
+
+static int add_answer(json_object *array, const char *name, Verdict verdict) {
+        _cleanup_json_ json_object *answer = json_object_new_object();
+        int r = answer ? 0 : -ENOMEM;
+
+        if (r >= 0)
+                r = json_add_string(answer, "Name", name);
+        if (r >= 0)
+                r = json_add_string(answer, "Result", answers[verdict].word);
+        return r < 0 ? r : json_append(array, TAKE_PTR(answer));
+}
+
+static int judge_all(Client *client, const Check *check, int argc, char **argv, Verdict *ret) {
+        _cleanup_json_ json_object *array = json_object_new_array();
+        Verdict sum = VERDICT_OK;
+        int r = array ? 0 : -ENOMEM;
+
+        for (int i = 0; r >= 0 && i < argc; i++) {
+                Verdict verdict;
+
+                r = judge(check, argv[i], &verdict);
+                if (r < 0)
+                        break;
+                sum = worse(sum, verdict);
+                if (client->output.json != JSON_OFF)
+                        r = add_answer(array, argv[i], verdict);
+                else if (!client->options.quiet)
+                        (void) puts(answers[verdict].word);
+        }
+        if (r >= 0 && client->output.json != JSON_OFF && !client->options.quiet)
+                r = output_json(&client->output, array);
+        *ret = sum;
+        return r;
+}
+
+static int check_options(const Client *client) {
+        const Options *options = &client->options;
+
+        if (options->per_mille > 0 && options->since_usec > 0) {
+                warnx("--percentile= is of all windows since the statistics began; leave out "
+                      "--since=");
+                return -EINVAL;
+        }
+        if (options->directory && options->since_usec == 0) {
+                warnx("--directory= is for --since=; give that, too");
+                return -EINVAL;
+        }
+        return 0;
+}
+
+ExitStatus verb_is_ok(Client *client, int argc, char **argv) {
+        _cleanup_(check_done) Check check = { .options = &client->options };
+        Verdict verdict;
+        int r;
+
+        if (check_options(client) < 0)
+                return STATUS_USAGE;
+        client->output.pager_wanted = false;
+        if (client->options.since_usec > 0 &&
+            journal_open_for(&client->connection, client->options.directory, &check.journal) < 0)
+                return STATUS_UNKNOWN;
+        if (proxy_get_bindings(&client->connection, &check.bindings) < 0)
+                return STATUS_UNKNOWN;
+        if (check.journal && !client->options.directory &&
+            proxy_get_violations(&client->connection, 0, &check.recent) < 0)
+                return STATUS_UNKNOWN;
+        r = judge_all(client, &check, argc, argv, &verdict);
+        if (r < 0) {
+                (void) status_of_memory(r);
+                return STATUS_UNKNOWN;
+        }
+        return answers[verdict].status;
+}

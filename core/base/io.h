@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BASE_IO_H
+#define BASE_IO_H
+
+#include <stddef.h>
+
+/* Writes all of it, also where that has to be waited for. Returns 0 or a negative errno. */
+int write_all(int fd, const char *text, size_t size);
+
+#endif

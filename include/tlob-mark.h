@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TLOB_MARK_H
+#define TLOB_MARK_H
+
+/*
+ * Marks: a program names pieces of its own code, and tlobd measures them ("Mark=request" in
+ * tlob.binding(5)). tlob-mark(3) explains all of this.
+ *
+ *     TLOB_MARK(request);       once in each source file, outside of functions and classes
+ *
+ *     tlob_begin(request);      a window of the calling thread begins
+ *     tlob_end(request);        and ends
+ *     TLOB_SCOPE(request);      both: from here to the end of the block, however it is left
+ *     tlob_enabled(request)     is anybody listening?
+ *
+ * For C11, C++17 and newer, by gcc and clang, on x86-64 and arm64; elsewhere, and with
+ * TLOB_MARK_DISABLE defined, nothing is left of it. No library is needed, nothing runs when the
+ * program starts, and everything may be used in signal handlers.
+ *
+ * In the program, a mark is a counter of those who listen, and for each place where it begins or
+ * ends a nop that is passed only while they do, with a note in the section .note.stapsdt. So other
+ * tracers see it as the USDT probes tlob:NAME__begin and tlob:NAME__end.
+ */
+
+#if defined(__ELF__) && defined(__GNUC__) && defined(__LP64__) &&                                  \
+        (defined(__x86_64__) || defined(__aarch64__)) && !defined(TLOB_MARK_DISABLE)
+#define TLOB_MARK_IS_COMPILED_ 1
+#else
+#define TLOB_MARK_IS_COMPILED_ 0
+#endif
+
+/*
+ * All files of a program or library share the one object of a mark, whatever version of this header
+ * they were compiled with: so its name, size and first member are for ever. The kernel counts in
+ * the first member. The rest is 0. Later versions may use it, and add symbols and notes; by these
+ * tlobd tells what a program can do.
+ */
+struct tlob_mark {
+        volatile unsigned short listeners;
+        unsigned short reserved[3];
+};
+
+/* In C not static: functions that others inline may use them. None is ever made of its own. */
+#ifdef __cplusplus
+#define TLOB_INLINE_ inline __attribute__((always_inline, artificial, unused))
+#else
+#define TLOB_INLINE_ extern inline __attribute__((gnu_inline, always_inline, artificial, unused))
+#endif
+
+/* TLOB_OBJECT_: weak, so that the first of several is that of all; not seen by other libraries. */
+#if TLOB_MARK_IS_COMPILED_
+
+#ifdef __cplusplus
+#define TLOB_EXTERN_ extern "C"
+#else
+#define TLOB_EXTERN_ extern
+#endif
+
+#define TLOB_OBJECT_(mark)                                                                         \
+        TLOB_EXTERN_ __attribute__((visibility("hidden"))) struct tlob_mark tlob_mark_##mark;      \
+        __attribute__((visibility("hidden"), weak, used, section(".probes"),                       \
+                       aligned(8))) struct tlob_mark tlob_mark_##mark = { 0, { 0, 0, 0 } };
+
+#define TLOB_ENABLED_(mark) (tlob_mark_##mark.listeners != 0)
+
+/*
+ * The nop of one byte, since all kernels emulate it: longer ones are single-stepped before Linux
+ * 6.18, and since then replaced by a call, which writes below the stack pointer. Compilers copy
+ * code: each copy makes a note of its own, which is in the group of its function ("?") and so goes
+ * with it if the linker has another one. The second address is how readers of the note find out
+ * that the program was moved (prelink).
+ */
+#define TLOB_PASS_(mark, side)                                                                     \
+        __asm__ __inline__ __volatile__(                                                           \
+                "990: nop\n"                                                                       \
+                ".pushsection .note.stapsdt, \"?\", \"note\"\n"                                    \
+                ".balign 4\n"                                                                      \
+                ".4byte 8, 992f - 991f, 3\n"                                                       \
+                ".asciz \"stapsdt\"\n"                                                             \
+                "991: .8byte 990b, _.stapsdt.base, tlob_mark_" #mark "\n"                          \
+                ".asciz \"tlob\", \"" #mark "__" side "\", \"\"\n"                                 \
+                "992: .balign 4\n"                                                                 \
+                ".popsection\n"                                                                    \
+                ".ifndef _.stapsdt.base\n"                                                         \
+                ".pushsection .stapsdt.base, \"aG\", \"progbits\", .stapsdt.base, comdat\n"        \
+                ".weak _.stapsdt.base\n"                                                           \
+                ".hidden _.stapsdt.base\n"                                                         \
+                "_.stapsdt.base: .byte 0\n"                                                        \
+                ".size _.stapsdt.base, 1\n"                                                        \
+                ".popsection\n"                                                                    \
+                ".endif\n" ::                                                                      \
+                        : "memory")
+
+#define TLOB_SITE_(mark, side)                                                                     \
+        do {                                                                                       \
+                if (__builtin_expect(TLOB_ENABLED_(mark), 0))                                      \
+                        TLOB_PASS_(mark, side);                                                    \
+        } while (0)
+
+#else
+#define TLOB_OBJECT_(mark)
+#define TLOB_ENABLED_(mark) 0
+#define TLOB_SITE_(mark, side)                                                                     \
+        do {                                                                                       \
+        } while (0)
+#endif
+
+#define TLOB_FUNCTIONS_(mark)                                                                      \
+        TLOB_INLINE_ int tlob_enabled_##mark(void) {                                               \
+                return TLOB_ENABLED_(mark);                                                        \
+        }                                                                                          \
+        TLOB_INLINE_ void tlob_begin_##mark(void) {                                                \
+                TLOB_SITE_(mark, "begin");                                                         \
+        }                                                                                          \
+        TLOB_INLINE_ void tlob_end_##mark(void) {                                                  \
+                TLOB_SITE_(mark, "end");                                                           \
+        }
+
+#define TLOB_JOIN_(a, b)     a##b
+#define TLOB_VARIABLE_(line) TLOB_JOIN_(tlob_scope_at_line_, line)
+
+#ifdef __cplusplus
+
+/* The object of a scope; it can also be a member, or be in a std::optional. */
+#define TLOB_MARK(mark)                                                                            \
+        TLOB_OBJECT_(mark)                                                                         \
+        TLOB_FUNCTIONS_(mark)                                                                      \
+        struct tlob_scope_##mark {                                                                 \
+                tlob_scope_##mark() noexcept {                                                     \
+                        tlob_begin_##mark();                                                       \
+                }                                                                                  \
+                ~tlob_scope_##mark() {                                                             \
+                        tlob_end_##mark();                                                         \
+                }                                                                                  \
+                tlob_scope_##mark(const tlob_scope_##mark &) = delete;                             \
+                tlob_scope_##mark &operator=(const tlob_scope_##mark &) = delete;                  \
+        };                                                                                         \
+        static_assert(sizeof(struct tlob_mark) == 8, "")
+
+#define TLOB_SCOPE(mark) const tlob_scope_##mark TLOB_VARIABLE_(__LINE__) __attribute__((unused))
+
+#else
+
+#define TLOB_MARK(mark)                                                                            \
+        TLOB_OBJECT_(mark)                                                                         \
+        TLOB_FUNCTIONS_(mark)                                                                      \
+        TLOB_INLINE_ void tlob_leave_##mark(const char *scope) {                                   \
+                (void) scope;                                                                      \
+                tlob_end_##mark();                                                                 \
+        }                                                                                          \
+        _Static_assert(sizeof(struct tlob_mark) == 8, "")
+
+#define TLOB_SCOPE(mark)                                                                           \
+        const char TLOB_VARIABLE_(__LINE__) __attribute__((cleanup(tlob_leave_##mark), unused)) =  \
+                (tlob_begin_##mark(), 0)
+
+#endif
+
+#define tlob_enabled(mark) tlob_enabled_##mark()
+#define tlob_begin(mark)   tlob_begin_##mark()
+#define tlob_end(mark)     tlob_end_##mark()
+
+#endif

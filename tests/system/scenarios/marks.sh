@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# Marks of services, the examples of the documentation: from drop-ins, bindings.d, tlobctl and D-Bus; each request
+# is a window; what an administrator reads.
+
+. "${BASH_SOURCE[0]%/*}/assert.sh"
+
+etc=/etc/systemd/system
+tests=/usr/libexec/tlob-tests
+example=$tests/mark-example
+
+printf '[Service]\nType=oneshot\nExecStart=%s 200\n' "$example" >"$etc/marked.service"
+mkdir "$etc/marked.service.d"
+printf '%s\n' '[X-Tlob request]' 'Mark=request' 'BudgetSec=20ms' '[X-Tlob load]' 'Mark=load' 'BudgetSec=10s' \
+        '[X-Tlob first]' 'Start=usdt:tlob:load__end' 'Stop=usdt:tlob:request__begin' 'BudgetSec=10s' \
+        '[X-Tlob wrong]' 'Mark=reqest' 'BudgetSec=1s' >"$etc/marked.service.d/tlob.conf"
+printf '[Service]\nType=oneshot\nExecStart=%s 100\n[X-Tlob request]\nMark=request\nBudgetSec=20ms\n[X-Tlob batch]\nMark=batch\nBudgetSec=10s\n' \
+        "$tests/mark-example-cc" >"$etc/marked-cc.service"
+systemctl daemon-reload
+start_fresh
+mkdir -p /etc/tlob/bindings.d
+printf '[Binding everywhere]\nExecutable=%s\nMark=request\nBudgetSec=10s\n' "$example" >/etc/tlob/bindings.d/marks.conf
+tlobctl reload 2>/dev/null
+
+field() { # BINDING EXPRESSION
+        tlobctl show -j "$1" | jq ".[0] | $2"
+}
+
+holds "all but one of the drop-in can be set up" "$(tlobctl verify -j --unit=marked 2>/dev/null)" \
+        'length == 4 and (map(select(has("Error"))) | length == 1)'
+tlobctl verify --unit=marked 2>&1 | sed 's/^/# /'
+holds "marks are listed as such" "$(tlobctl functions -j "$example" 'Mark=*')" \
+        'map(.Name) == ["load", "request"] and all(.[]; .Kind == "mark" and .Probe == "emulated")'
+matches "and as they are written" "$(tlobctl functions marked 'Mark=*')" '^Mark=request +0x'
+refuse "one that a program has not is missing, with near names" 1 \
+        "No mark 'reqest' in $example; near names: request" tlobctl verify --unit=marked
+equal "its binding has failed" "$(field marked.service/wrong .State)" '"failed"'
+equal "a mark is two probes" "$(field marked.service/request '[.Start, .Stop] | join(" ")')" \
+        '"usdt:tlob:request__begin usdt:tlob:request__end"'
+
+systemctl start marked
+equal "each request is a window" "$(field marked.service/request .Windows)" 200
+check "each long one is a violation" [ "$(field marked.service/request .Violations)" -ge 20 ]
+equal "a begin and an end by themselves are one" "$(field marked.service/load .Windows)" 1
+equal "as is what lies between two marks" "$(field marked.service/first .Windows)" 1
+equal "without a unit each is a window, too" "$(field everywhere .Windows)" 200
+for name in request load; do
+        check "the books of '$name' balance" balanced "marked.service/$name"
+done
+# On a slow machine other requests are long, too, but do not sleep so long.
+end=$(wait_for_entry '.TLOB_BINDING == "marked.service/request" and .TLOB_END != null and
+        (.TLOB_SLEEPING_NS | tonumber) > 40000000' -t tlob)
+holds "a long request is in the journal" "$end" '.TLOB_END == "stop" and (.TLOB_ELAPSED_NS | tonumber) >= 50000000'
+violation=$(wait_for_entry ".TLOB_WINDOW_ID == $(jq .TLOB_WINDOW_ID <<<"$end") and .TLOB_END == null" -t tlob)
+holds "and as it was found" "$violation" \
+        '.TLOB_BINDING == "marked.service/request" and .TLOB_UNIT == "marked.service" and .TLOB_BUDGET_NS == "20000000" and
+        .TLOB_COMM == "mark-example" and (.MESSAGE | test("^marked.service/request: over its 20ms budget"))'
+tlobctl show marked.service/request | sed 's/^/# /'
+
+systemctl start marked-cc
+equal "C++: each request is a window, also those left by exceptions" "$(field marked-cc.service/request .Windows)" 100
+check "C++: each long one is a violation" [ "$(field marked-cc.service/request .Violations)" -ge 10 ]
+equal "C++: so is each life of an object" "$(field marked-cc.service/batch .Windows)" 20
+for name in request batch; do
+        check "C++: the books of '$name' balance" balanced "marked-cc.service/$name"
+done
+
+# At run time, by both ways.
+check "tlobctl adds one" tlobctl add-binding added --executable="$example" --mark=request --budget=10s
+check "as does D-Bus" busctl --quiet call org.tlob1 /org/tlob1 org.tlob1.Manager AddBinding 'sa{sv}t' called 3 \
+        Executable s "$example" Mark s load BudgetSec s 10s 0
+systemctl start marked
+equal "they measure" "$(field added .Windows) $(field called .Windows)" "200 1"
+check "tlobd restarts" systemctl restart tlobd
+check "they are there again" until_true sh -c "tlobctl show -j added | grep -q '\"active\"'"
+systemctl start marked
+equal "and go on" "$(field added .Windows)" 400
+
+# What people read.
+refuse "a file without any" 1 "There are no marks in /usr/bin/sleep" \
+        tlobctl verify --executable=/usr/bin/sleep --mark=request --budget=1s
+refuse "what is no name" 1 "Mark=a-b is not the name of a mark" \
+        tlobctl verify --executable="$example" --mark=a-b --budget=1s
+refuse "the kernel's monitor" 1 "[Bb]ack end 'kernel'" \
+        tlobctl verify --executable="$example" --mark=request --budget=1s --backend=kernel
+refuse "a pattern that nothing matches" 1 "No mark of $example matches 'Mark=x\*'" tlobctl functions "$example" 'Mark=x*'
+
+tlobctl remove-binding added called
+rm -r "$etc"/marked.service* "$etc/marked-cc.service" /etc/tlob/bindings.d/marks.conf
+systemctl daemon-reload
+finish
