@@ -42,11 +42,14 @@ round() {
         wait "$monitor" 2>/dev/null
 }
 
-# At rest: removed probes are gone, and reports have been told.
+# At rest: removed probes are gone, and reports have been told. Each reader of files is a process and a descriptor;
+# there are as many as were ever needed at once, and that is not the same in each round.
 rest() {
         pause 3
         memory=$(usage MemoryBytes)
-        descriptors=$(usage Descriptors)
+        descriptors=$(($(usage Descriptors) - $(wc -l </sys/fs/cgroup/system.slice/tlobd.service/cgroup.procs)))
+        find "/proc/$(systemctl show --value -P MainPID tlobd)/fd" -type l -printf '%l\n' |
+                sed 's/[0-9]\+/N/g' | sort | uniq -c >"$run/descriptors.$((++rests))"
         echo "# after $((SECONDS - begin)) s and $i rounds: $((memory / 1024)) kB, $descriptors descriptors, $(($(usage CpuNSec) / 1000000)) ms of CPU time"
 }
 
@@ -61,7 +64,7 @@ systemctl daemon-reload
 start_fresh
 check "a binding on a program that is replaced" tlobctl add-binding copy --executable="$run/copy" --function=victim_a --budget=100us
 check "a service that breaks its budget all the time" systemctl start soak-always.service
-begin=$SECONDS i=0
+begin=$SECONDS i=0 rests=0
 while [ $((SECONDS - begin)) -lt $((soak / 4)) ]; do
         round $((++i)) >"$run/round" 2>&1 || cat "$run/round"
 done
@@ -71,6 +74,7 @@ while [ $((SECONDS - begin)) -lt "$soak" ]; do
         round $((++i)) >"$run/round" 2>&1 || cat "$run/round"
 done
 rest
+diff "$run"/descriptors.[12]
 equal "descriptors" "$descriptors" "$first_descriptors"
 # Sanitizers keep what has been freed.
 [ -e $etc/tlobd.service.d/sanitizers.conf ] ||
