@@ -7,8 +7,8 @@
  *
  * All are children of a process that is started before the daemon has anything: they share no
  * memory, maps, probes or connections with it. A reader can read any file, as the daemon can, but
- * has no other right, and no more memory than the largest of symbol tables need. It is the first to
- * go when memory gets short.
+ * do nothing else (confine.h), and has no more memory than the largest of symbol tables need. It is
+ * the first to go when memory gets short.
  *
  * A question may take for ever where a file system is slow, but not with the processor's time.
  */
@@ -16,69 +16,26 @@
 #include "file/reader.h"
 
 #include <fcntl.h>
-#include <linux/capability.h>
-#include <malloc.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
 #include "base/packet.h"
-#include "base/sanitizer.h"
 #include "file/binding-question.h"
+#include "file/confine.h"
 
 #define LINGER_USEC       100000 /* for readers to end, so that systemd finds none of them left */
 #define LINGER_STEPS      100
-#define MEMORY_MAX        ((rlim_t) 768 << 20)
-#define MEMORY_SMALL      (128 << 10) /* what is larger is given back at once */
 #define PROCESSOR_SEC_MAX 10
-
-static void limit(int resource, rlim_t max) {
-        (void) setrlimit(resource, &(struct rlimit){ .rlim_cur = max, .rlim_max = max });
-}
-
-/* Nothing is reported: what cannot be limited here, the daemon could do all the time. */
-static void limit_self(void) {
-        _cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
-        if (fd >= 0)
-                (void) !write(fd, "1000", 4);
-#ifndef SANITIZED
-        limit(RLIMIT_AS, MEMORY_MAX);
-#endif
-        (void) mallopt(M_MMAP_THRESHOLD, MEMORY_SMALL);
-        limit(RLIMIT_FSIZE, 0);
-        /* Of 1, no handler of core dumps is started, either. */
-        limit(RLIMIT_CORE, 1);
-}
-
-static void drop_rights(void) {
-        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-        struct __user_cap_data_struct data[2] = {};
-
-        (void) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-        if (syscall(SYS_capget, &header, data) < 0)
-                return;
-        /* To read any file, and to look through /proc/PID/root. */
-        data[0].permitted &= 1U << CAP_DAC_READ_SEARCH | 1U << CAP_SYS_PTRACE;
-        data[1].permitted = 0;
-        for (unsigned i = 0; i < ELEMENTSOF(data); i++) {
-                data[i].effective = data[i].permitted;
-                data[i].inheritable = 0;
-        }
-        (void) syscall(SYS_capset, &header, data);
-}
 
 static _Noreturn void read_files(int fd) {
         static const struct itimerval budget = { .it_value.tv_sec = PROCESSOR_SEC_MAX };
         static Packet question, answer;
 
-        limit_self();
-        drop_rights();
+        confine_to_reading();
         for (;;) {
                 _cleanup_close_ int unwanted = -EBADF, passed = -EBADF;
 
