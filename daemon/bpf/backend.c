@@ -331,8 +331,9 @@ static int bpf_backend_reset_statistics(Backend *backend, uint32_t index) {
         if (r < 0)
                 return r;
 
+        /* The windows that are open: whichever those are, the books balance when all have ended. */
         entry->base = now.counters;
-        entry->base.starts -= now.open;
+        entry->base.starts = books_get_ended(&now.counters);
         entry->cost_base_ns = bpf_entry_get_cost(b, entry);
         r = histogram_table_reset(&b->histograms, index);
         if (r < 0)

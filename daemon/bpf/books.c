@@ -58,11 +58,17 @@ void books_set_reach(Counters *counters, const SiteReach *reach) {
         counters->late_ns = reach->late_ns;
 }
 
-uint64_t books_get_open(const Counters *counters) {
+uint64_t books_get_ended(const Counters *counters) {
         uint64_t ended = counters->in_budget + counters->violated + counters->over_limit;
 
         for (size_t i = 0; i < TLOB_N_ENDS; i++)
                 ended += counters->ended[i];
+        return ended;
+}
+
+uint64_t books_get_open(const Counters *counters) {
+        uint64_t ended = books_get_ended(counters);
+
         return counters->starts > ended ? counters->starts - ended : 0;
 }
 

@@ -27,6 +27,9 @@ void books_sum(const struct tlob_books *per_cpu, size_t n_cpus, Counters *ret);
 /* The counters of the reach. */
 void books_set_reach(Counters *counters, const SiteReach *reach);
 
+/* Windows that have ended, in whatever way, or were over the limit. */
+uint64_t books_get_ended(const Counters *counters);
+
 /* Windows that have begun and not ended, by the counters alone. */
 uint64_t books_get_open(const Counters *counters);
 

@@ -11,6 +11,8 @@
 #include "bpf/backend.h"
 #include "bpf/hits.h"
 
+#define BOOKS_TRIES 3
+
 int bpf_entry_clear_maximum(BpfBackend *b, uint32_t index) {
         _cleanup_free_ uint64_t *maxima = NULL;
 
@@ -76,22 +78,43 @@ int bpf_entry_read_books(const BpfBackend *b, const Entry *entry, Statistics *st
         return books_read(&maps, entry->user.binding, statistics);
 }
 
+/*
+ * A window that ends after the counters have been read, and before the open ones are counted, would
+ * be in neither: they are read again then, unless that goes on all the time.
+ */
+static int read_books_and_open(BpfBackend *b, const Entry *entry, const SiteReach *reach,
+                               Statistics *ret) {
+        for (unsigned tries = 0;; tries++) {
+                Statistics statistics = {};
+                int r;
+
+                r = bpf_entry_read_books(b, entry, &statistics);
+                if (r < 0)
+                        return r;
+                books_set_reach(&statistics.counters, reach);
+                books_subtract(&statistics.counters, &entry->base);
+                r = task_table_count(&b->tasks, entry->generation, &statistics.open);
+                if (r < 0)
+                        return r;
+                *ret = statistics;
+                if (tries == BOOKS_TRIES ||
+                    ret->counters.starts == books_get_ended(&ret->counters) + ret->open)
+                        return 0;
+        }
+}
+
 int bpf_entry_read_statistics(BpfBackend *b, const Entry *entry, Statistics *ret) {
         SiteReach reach;
         int r;
 
         reach = entry->retired ? entry->reach
                                : site_table_get_reach(&b->start_sites, entry->start_site);
-        *ret = (Statistics){
-                .cost_ns = entry->retired ? entry->cost_ns
-                                          : bpf_entry_get_cost(b, entry) - entry->cost_base_ns,
-        };
-        r = bpf_entry_read_books(b, entry, ret);
+        r = read_books_and_open(b, entry, &reach, ret);
         if (r < 0)
                 return r;
-        books_set_reach(&ret->counters, &reach);
-        books_subtract(&ret->counters, &entry->base);
+        ret->cost_ns = entry->retired ? entry->cost_ns
+                                      : bpf_entry_get_cost(b, entry) - entry->cost_base_ns;
         /* Of no process since the reset. */
         ret->late_max_ns = ret->counters.processes > 0 ? reach.late_max_ns : 0;
-        return task_table_count(&b->tasks, entry->generation, &ret->open);
+        return 0;
 }
