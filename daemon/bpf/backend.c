@@ -192,8 +192,8 @@ static int bpf_backend_complete(Backend *backend) {
 static int bpf_backend_remove(Backend *backend, uint32_t index, Statistics *ret_final,
                               Histogram *histogram) {
         BpfBackend *b = BPF(backend);
+        Statistics final = {}, removed = {};
         Entry *entry = &b->entries[index];
-        Statistics final = {};
         int r;
 
         entry->retired = true;
@@ -202,11 +202,13 @@ static int bpf_backend_remove(Backend *backend, uint32_t index, Statistics *ret_
         bpf_entry_detach(b, entry);
         bpf_entry_release(b, entry);
 
-        r = bpf_entry_read_statistics(b, entry, &final);
+        /* First, so that one that ends by itself meanwhile is in the books that are read then. */
+        entry->has_windows = bpf_entry_end_windows(b, entry, &removed, histogram) < 0;
+        r = bpf_entry_read_statistics(b, entry, removed.counters.ended[TLOB_END_REMOVED], &final);
         if (r >= 0 && histogram)
                 r = histogram_table_read(&b->histograms, index, histogram);
+        statistics_add(&final, &removed);
         final.open = 0;
-        entry->has_windows = bpf_entry_end_windows(b, entry, &final, histogram) < 0;
         /* They do not go on: how long they were is all that nobody will know. */
         if (entry->has_windows)
                 final.counters.ended[TLOB_END_REMOVED] += books_get_open(&final.counters);
@@ -313,7 +315,7 @@ static uint64_t bpf_backend_lost(Backend *backend) {
 static int bpf_backend_statistics(Backend *backend, uint32_t index, Statistics *ret) {
         BpfBackend *b = BPF(backend);
 
-        return bpf_entry_read_statistics(b, &b->entries[index], ret);
+        return bpf_entry_read_statistics(b, &b->entries[index], 0, ret);
 }
 
 static int bpf_backend_histogram(Backend *backend, uint32_t index, Histogram *histogram) {
@@ -327,7 +329,7 @@ static int bpf_backend_reset_statistics(Backend *backend, uint32_t index) {
         int r;
 
         entry->base = (Counters){};
-        r = bpf_entry_read_statistics(b, entry, &now);
+        r = bpf_entry_read_statistics(b, entry, 0, &now);
         if (r < 0)
                 return r;
 

@@ -114,7 +114,9 @@ int bpf_entry_clear_books(BpfBackend *b, uint32_t index);
 int bpf_entry_clear_maximum(BpfBackend *b, uint32_t index);
 /* As books_read(). */
 int bpf_entry_read_books(const BpfBackend *b, const Entry *entry, Statistics *statistics);
-int bpf_entry_read_statistics(BpfBackend *b, const Entry *entry, Statistics *ret);
+/* n_removed: of its windows were ended by bpf_entry_end_windows(), which the books do not know. */
+int bpf_entry_read_statistics(BpfBackend *b, const Entry *entry, uint64_t n_removed,
+                              Statistics *ret);
 
 /*
  * What the probes at its places have cost since they are there, and the timers of its budgets; as

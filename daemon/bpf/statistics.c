@@ -83,7 +83,7 @@ int bpf_entry_read_books(const BpfBackend *b, const Entry *entry, Statistics *st
  * be in neither: they are read again then, unless that goes on all the time.
  */
 static int read_books_and_open(BpfBackend *b, const Entry *entry, const SiteReach *reach,
-                               Statistics *ret) {
+                               uint64_t n_removed, Statistics *ret) {
         for (unsigned tries = 0;; tries++) {
                 Statistics statistics = {};
                 int r;
@@ -98,18 +98,19 @@ static int read_books_and_open(BpfBackend *b, const Entry *entry, const SiteReac
                         return r;
                 *ret = statistics;
                 if (tries == BOOKS_TRIES ||
-                    ret->counters.starts == books_get_ended(&ret->counters) + ret->open)
+                    ret->counters.starts == books_get_ended(&ret->counters) + ret->open + n_removed)
                         return 0;
         }
 }
 
-int bpf_entry_read_statistics(BpfBackend *b, const Entry *entry, Statistics *ret) {
+int bpf_entry_read_statistics(BpfBackend *b, const Entry *entry, uint64_t n_removed,
+                              Statistics *ret) {
         SiteReach reach;
         int r;
 
         reach = entry->retired ? entry->reach
                                : site_table_get_reach(&b->start_sites, entry->start_site);
-        r = read_books_and_open(b, entry, &reach, ret);
+        r = read_books_and_open(b, entry, &reach, n_removed, ret);
         if (r < 0)
                 return r;
         ret->cost_ns = entry->retired ? entry->cost_ns

@@ -125,19 +125,20 @@ static void become_past(BpfBackend *b, const Entry *entry, KeptBinding *latter,
 static void remove_inherited(BpfBackend *b, Entry *entry) {
         KeptBinding *latter = find_latter(b, entry);
         uint32_t index = entry->user.binding;
-        Statistics final = {};
+        Statistics final = {}, removed = {};
         Histogram lengths = {};
 
         __atomic_store_n(&b->bindings[index].generation, 0, __ATOMIC_SEQ_CST);
         bpf_entry_forget(b, entry);
+        /* What ends by itself until then is in the books. */
+        bpf_entry_end_windows(b, entry, &removed, &lengths);
         if (latter) {
                 (void) bpf_entry_read_books(b, entry, &final);
                 books_subtract_gone(&final.counters, &entry->base);
                 (void) histogram_table_read(&b->histograms, index, &lengths);
-        }
-        bpf_entry_end_windows(b, entry, &final, &lengths);
-        if (latter)
+                statistics_add(&final, &removed);
                 become_past(b, entry, latter, &final, &lengths);
+        }
         /* Its place is free when what it had to report has been. */
         entry->inherited = false;
         entry->retired = true;

@@ -8,6 +8,7 @@
 #include "engine.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
@@ -174,6 +175,10 @@ static void check_books(const Statistics *s) {
 
         for (size_t i = 0; i < TLOB_N_ENDS; i++)
                 ended += c->ended[i];
+        if (c->starts != c->in_budget + c->violated + s->open + ended + c->over_limit)
+                print_message("%" PRIu64 " starts, %" PRIu64 " in budget, %" PRIu64 " violated, "
+                              "%" PRIu64 " open, %" PRIu64 " ended, %" PRIu64 " over the limit\n",
+                              c->starts, c->in_budget, c->violated, s->open, ended, c->over_limit);
         assert_int_equal(c->starts, c->in_budget + c->violated + s->open + ended + c->over_limit);
 }
 
