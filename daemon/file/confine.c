@@ -68,7 +68,7 @@ static void drop_capabilities(void) {
 static void limit_calls(void) {
 }
 #else
-/* Only to read; the opened file of a write would be one of the daemon's directories, or a disk. */
+/* Only to read. */
 static int allow_open(scmp_filter_ctx filter) {
         const scmp_datum_t writes = O_ACCMODE | O_CREAT | O_TRUNC;
 
@@ -76,68 +76,33 @@ static int allow_open(scmp_filter_ctx filter) {
                                 SCMP_A2(SCMP_CMP_MASKED_EQ, writes, O_RDONLY));
 }
 
-/* Those that a kernel or an architecture does not have are left out by their numbers. */
-static int allow_calls(scmp_filter_ctx filter) {
-        static const int calls[] = {
-                /* files */
-                SCMP_SYS(close),
-                SCMP_SYS(dup),
-                SCMP_SYS(faccessat),
-                SCMP_SYS(faccessat2),
-                SCMP_SYS(access),
-                SCMP_SYS(fcntl),
-                SCMP_SYS(fstat),
-                SCMP_SYS(fstatfs),
-                SCMP_SYS(getdents64),
-                SCMP_SYS(lseek),
-                SCMP_SYS(newfstatat),
-                SCMP_SYS(pread64),
-                SCMP_SYS(read),
-                SCMP_SYS(readlink),
-                SCMP_SYS(readlinkat),
-                SCMP_SYS(readv),
-                SCMP_SYS(stat),
-                SCMP_SYS(lstat),
-                SCMP_SYS(statfs),
-                SCMP_SYS(statx),
-                /* memory */
-                SCMP_SYS(brk),
-                SCMP_SYS(madvise),
-                SCMP_SYS(mmap),
-                SCMP_SYS(mprotect),
-                SCMP_SYS(mremap),
-                SCMP_SYS(munmap),
-                /* questions and answers, over the socket that is there */
-                SCMP_SYS(recvmsg),
-                SCMP_SYS(sendmsg),
-                SCMP_SYS(poll),
-                SCMP_SYS(ppoll),
-                /* itself */
-                SCMP_SYS(clock_gettime),
-                SCMP_SYS(clock_nanosleep),
-                SCMP_SYS(exit),
-                SCMP_SYS(exit_group),
-                SCMP_SYS(futex),
-                SCMP_SYS(getegid),
-                SCMP_SYS(geteuid),
-                SCMP_SYS(getgid),
-                SCMP_SYS(getpid),
-                SCMP_SYS(getrandom),
-                SCMP_SYS(gettid),
-                SCMP_SYS(gettimeofday),
-                SCMP_SYS(getuid),
-                SCMP_SYS(restart_syscall),
-                SCMP_SYS(rt_sigaction),
-                SCMP_SYS(rt_sigprocmask),
-                SCMP_SYS(rt_sigreturn),
-                SCMP_SYS(sched_yield),
-                SCMP_SYS(setitimer),
-                SCMP_SYS(sysinfo),
-                SCMP_SYS(uname),
-        };
+/* clang-format off */
+static const int allowed_calls[] = {
+        /* files */
+        SCMP_SYS(access), SCMP_SYS(close), SCMP_SYS(dup), SCMP_SYS(faccessat), SCMP_SYS(faccessat2),
+        SCMP_SYS(fcntl), SCMP_SYS(fstat), SCMP_SYS(fstatfs), SCMP_SYS(getdents64), SCMP_SYS(lseek),
+        SCMP_SYS(lstat), SCMP_SYS(newfstatat), SCMP_SYS(pread64), SCMP_SYS(read),
+        SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(readv), SCMP_SYS(stat),
+        SCMP_SYS(statfs), SCMP_SYS(statx),
+        /* memory */
+        SCMP_SYS(brk), SCMP_SYS(madvise), SCMP_SYS(mmap), SCMP_SYS(mprotect), SCMP_SYS(mremap),
+        SCMP_SYS(munmap),
+        /* questions and answers, over the socket that is there */
+        SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg),
+        /* itself */
+        SCMP_SYS(clock_gettime), SCMP_SYS(clock_nanosleep), SCMP_SYS(exit), SCMP_SYS(exit_group),
+        SCMP_SYS(futex), SCMP_SYS(getegid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getpid),
+        SCMP_SYS(getrandom), SCMP_SYS(gettid), SCMP_SYS(gettimeofday), SCMP_SYS(getuid),
+        SCMP_SYS(restart_syscall), SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask),
+        SCMP_SYS(rt_sigreturn), SCMP_SYS(sched_yield), SCMP_SYS(setitimer), SCMP_SYS(sysinfo),
+        SCMP_SYS(uname),
+};
+/* clang-format on */
 
-        for (size_t i = 0; i < ELEMENTSOF(calls); i++) {
-                int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
+/* Those that this architecture does not have are left out. */
+static int allow_calls(scmp_filter_ctx filter) {
+        for (size_t i = 0; i < ELEMENTSOF(allowed_calls); i++) {
+                int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed_calls[i], 0);
 
                 if (r < 0 && r != -EDOM)
                         return r;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What a process can still do that reads files: each attempt is made in a child of its own, whose exit
- * status tells how it ended.
+ * What a process can still do that reads files: each attempt is made in a child of its own, whose
+ * exit status tells how it ended.
  */
 
 #include "file/confine.h"

@@ -48,8 +48,9 @@ rest() {
         pause 3
         memory=$(usage MemoryBytes)
         descriptors=$(($(usage Descriptors) - $(wc -l </sys/fs/cgroup/system.slice/tlobd.service/cgroup.procs)))
+        rests=$((rests + 1))
         find "/proc/$(systemctl show --value -P MainPID tlobd)/fd" -type l -printf '%l\n' |
-                sed 's/[0-9]\+/N/g' | sort | uniq -c >"$run/descriptors.$((++rests))"
+                sed 's/[0-9]\+/N/g' | sort | uniq -c >"$run/descriptors.$rests"
         echo "# after $((SECONDS - begin)) s and $i rounds: $((memory / 1024)) kB, $descriptors descriptors, $(($(usage CpuNSec) / 1000000)) ms of CPU time"
 }
 
