@@ -110,6 +110,8 @@ static const Option table[] = {
           "What its probes may take, as 50%" },
         { 0, "on-violation", "UNIT", GROUP_KEYS, KEY("OnViolation"),
           "A service to start on a violation" },
+        { 0, "tolerance", "SHARE", GROUP_KEYS, KEY("Tolerance"),
+          "How many windows may be late, as 0.1%" },
         { 0, "unsafe", "BOOL", GROUP_KEYS, KEY("Unsafe"), "Accept places that cannot be checked" },
         { 0, "function", "NAME", GROUP_KEYS, KEY("Function"),
           "A window is one call of this function" },

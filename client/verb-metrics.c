@@ -188,6 +188,35 @@ static void write_binding_states(FILE *f, const json_object *bindings) {
         }
 }
 
+/* Of bindings that have one, and where it can be judged. */
+static void write_tolerance(FILE *f, const json_object *bindings, const char *name,
+                            const char *help,
+                            void (*write)(FILE *, const char *, MetricLabels,
+                                          const json_object *)) {
+        metric_declare(f, name, METRIC_GAUGE, help);
+        for (size_t i = 0; i < json_object_array_length(bindings); i++) {
+                const json_object *binding = json_object_array_get_idx(bindings, i);
+                const char *state = json_string(binding, "ToleranceState");
+
+                if (*state != '\0' && !streq(state, "unknown"))
+                        write(f, name,
+                              LABELS("binding", json_string(binding, "Name"), "unit",
+                                     json_string(binding, "Unit")),
+                              binding);
+        }
+}
+
+static void write_broken(FILE *f, const char *name, MetricLabels labels,
+                         const json_object *binding) {
+        metric_count(f, name, labels, streq(json_string(binding, "ToleranceState"), "broken"));
+}
+
+static void write_burn_rate(FILE *f, const char *name, MetricLabels labels,
+                            const json_object *binding) {
+        metric_ratio(f, name, labels,
+                     json_object_get_double(json_object_object_get(binding, "BurnRate")));
+}
+
 static void write_up(FILE *f, bool is_up) {
         metric_declare(f, "tlob_up", METRIC_GAUGE,
                        "1 if tlobd has answered; 0: there is nothing else.");
@@ -245,6 +274,11 @@ static int write_metrics(FILE *f, const void *userdata) {
         write_usage(f, manager);
         write_undelivered(f, manager);
         write_binding_states(f, bindings);
+        write_tolerance(f, bindings, "tlob_tolerance_broken",
+                        "1 if more windows were over budget than are tolerated.", write_broken);
+        write_tolerance(f, bindings, "tlob_tolerance_burn_rate",
+                        "The part over budget, divided by the part that is tolerated.",
+                        write_burn_rate);
         for (size_t i = 0; i < ELEMENTSOF(metrics); i++)
                 write_metric(f, metrics + i, bindings);
         write_ends(f, bindings);

@@ -11,6 +11,7 @@
  */
 
 #include <err.h>
+#include <inttypes.h>
 
 #include "bus-json.h"
 #include "event.h"
@@ -99,6 +100,30 @@ static int on_records_lost(sd_bus_message *m, void *userdata, sd_bus_error *erro
         return 0;
 }
 
+static int on_tolerance(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        static const char *const arguments[] = { "binding", "path",       "unit",      "state",
+                                                 "windows", "violations", "burn_rate", NULL };
+        _cleanup_json_ json_object *event = NULL;
+        Monitor *monitor = userdata;
+        int r;
+
+        if (!sender_is_tlobd(&monitor->sender, m))
+                return 0;
+        r = read_event(m, arguments, &event);
+        if (r < 0)
+                return connection_complain_reply(r);
+        if (!filter_matches(&monitor->filter, json_string(event, "binding"),
+                            json_string(event, "unit")))
+                return 0;
+        if (monitor->client->output.json != JSON_OFF)
+                return output_json(&monitor->client->output, event);
+        printf("%s: tolerance %s: %" PRIu64 " of %" PRIu64 " windows over budget\n",
+               json_string(event, "binding"),
+               streq(json_string(event, "state"), "broken") ? "broken" : "kept again",
+               json_number(event, "violations"), json_number(event, "windows"));
+        return 0;
+}
+
 static int on_name_owner_changed(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         const char *name, *old, *new;
         int r;
@@ -123,6 +148,7 @@ static int add_matches(sd_bus *bus, Monitor *monitor) {
                 { "Violation", on_report },
                 { "Completed", on_report },
                 { "RecordsLost", on_records_lost },
+                { "ToleranceChanged", on_tolerance },
         };
         int r;
 

@@ -92,6 +92,7 @@ static const Field binding_fields[] = {
         { "MaxNSec", "Longest window", FIELD_DURATION },
         { "shown-builds", "Builds", FIELD_LINES },
         { "shown-action", "On violation", FIELD_TEXT },
+        { "shown-tolerance", "Tolerance", FIELD_TEXT },
         { "ProbesNSec", "Overhead", FIELD_DURATION },
         { "Counters", "Counters", FIELD_COUNTERS },
         {},
@@ -308,6 +309,26 @@ static int add_action(json_object *binding) {
         return text ? json_add_string(binding, "shown-action", text) : -ENOMEM;
 }
 
+/* "kept: 2 of 1400 windows over budget in 1h; 0.1% are tolerated (burn rate 1.43)" */
+static int add_tolerance(json_object *binding) {
+        const char *tolerance = json_string(binding, "Tolerance");
+        _cleanup_free_ char *text = NULL;
+        json_object *rate = NULL;
+        char time[DURATION_MAX];
+
+        if (*tolerance == '\0')
+                return 0;
+        (void) json_object_object_get_ex(binding, "BurnRate", &rate);
+        text = sentence_make("%s: %" PRIu64 " of %" PRIu64
+                             " windows over budget in %s; %s are tolerated (burn rate %.2f)",
+                             json_string(binding, "ToleranceState"),
+                             json_number(binding, "ToleranceViolations"),
+                             json_number(binding, "ToleranceWindows"),
+                             duration_format(json_number(binding, "ToleranceWindowNSec"), time),
+                             tolerance, json_object_get_double(rate));
+        return text ? json_add_string(binding, "shown-tolerance", text) : -ENOMEM;
+}
+
 static int show_binding(Output *output, json_object *binding) {
         int r;
 
@@ -318,6 +339,8 @@ static int show_binding(Output *output, json_object *binding) {
                 r = add_budget(binding);
         if (r >= 0)
                 r = add_action(binding);
+        if (r >= 0)
+                r = add_tolerance(binding);
         if (r < 0)
                 return r;
         return output_sheet(output, json_string(binding, "Name"), binding_fields, binding);

@@ -136,6 +136,34 @@ int journal_binding_recovery(const Binding *binding) {
         return send_entry(&fields);
 }
 
+int journal_tolerance(const Binding *binding) {
+        const ToleranceTrack *track = binding->tolerance_state.track;
+        double rate = tolerance_burn_rate(track, &binding->tolerance);
+        const char *allowed = binding->tolerance_text ?: "";
+        _cleanup_(fields_done) Fields fields = {};
+        char time[DURATION_MAX];
+
+        begin(&fields,
+              track->is_broken ? TLOB_MESSAGE_TOLERANCE_BROKEN_STR
+                               : TLOB_MESSAGE_TOLERANCE_KEPT_STR,
+              track->is_broken ? binding->priority : LOG_INFO);
+        fields_add(&fields,
+                   "MESSAGE=%s: tolerance %s: %" PRIu64 " of %" PRIu64
+                   " windows over budget in %s; %s are tolerated (burn rate %.2f)",
+                   binding->name, track->is_broken ? "broken" : "kept again", track->violations,
+                   track->windows, duration_format(binding->tolerance_window_ns, time), allowed,
+                   rate);
+        fields_add(&fields, "TLOB_BINDING=%s", binding->name);
+        fields_add(&fields, "TLOB_TOLERANCE=%s", allowed);
+        fields_add(&fields, "TLOB_TOLERANCE_WINDOW_NS=%" PRIu64, binding->tolerance_window_ns);
+        fields_add(&fields, "TLOB_TOLERANCE_STATE=%s", track->is_broken ? "broken" : "kept");
+        fields_add(&fields, "TLOB_WINDOWS=%" PRIu64, track->windows);
+        fields_add(&fields, "TLOB_VIOLATIONS=%" PRIu64, track->violations);
+        fields_add(&fields, "TLOB_BURN_RATE=%.3f", rate);
+        add_unit(&fields, binding->unit);
+        return send_entry(&fields);
+}
+
 int journal_worse_build(const Binding *binding, const BuildComparison *comparison) {
         const char *id = binding->resolved.build_id ?: "";
         char before[DURATION_MAX], now[DURATION_MAX];

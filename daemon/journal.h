@@ -38,6 +38,9 @@ typedef struct BuildComparison {
 
 int journal_worse_build(const Binding *binding, const BuildComparison *comparison);
 
+/* Its tolerance is broken now, or kept again. */
+int journal_tolerance(const Binding *binding);
+
 /* The binding was failed, and measures now. */
 int journal_binding_recovery(const Binding *binding);
 

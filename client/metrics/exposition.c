@@ -55,6 +55,11 @@ void metric_count(FILE *f, const char *name, MetricLabels labels, uint64_t value
         (void) fprintf(f, "%" PRIu64 "\n", value);
 }
 
+void metric_ratio(FILE *f, const char *name, MetricLabels labels, double value) {
+        write_name(f, name, "", labels, NULL);
+        (void) fprintf(f, "%.6g\n", value);
+}
+
 /* All digits, but no zeros at the end. */
 static const char *format_seconds(uint64_t ns, char buf[static SECONDS_MAX]) {
         int n;

@@ -26,6 +26,8 @@ typedef const char *const *MetricLabels;
 
 void metric_count(FILE *f, const char *name, MetricLabels labels, uint64_t value);
 
+void metric_ratio(FILE *f, const char *name, MetricLabels labels, double value);
+
 /* In seconds, without a loss. UINT64_MAX is infinity. */
 void metric_duration(FILE *f, const char *name, MetricLabels labels, uint64_t ns);
 

@@ -33,6 +33,7 @@ int binding_new(const char *name, Binding **ret) {
                 .enabled = true,
                 .cpu_limit = BINDING_CPU_LIMIT,
                 .on_violation_interval_ns = BINDING_ON_VIOLATION_NS,
+                .tolerance_window_ns = BINDING_TOLERANCE_NS,
                 .measurement.state = BINDING_WAITING,
         };
         for (size_t i = 0; i < TLOB_N_BUDGETS; i++)
@@ -81,6 +82,7 @@ Binding *binding_free(Binding *binding) {
                 return NULL;
 
         binding_free(binding->former);
+        free(binding->tolerance_state.track);
         measurement_done(&binding->measurement);
         free(binding->look.remark);
         free(binding->look.kept);
@@ -89,6 +91,7 @@ Binding *binding_free(Binding *binding) {
         free(binding->view.root_directory);
         free(binding->view.program);
         source_done(&binding->source);
+        free(binding->tolerance_text);
         free(binding->on_violation);
         free(binding->build_id);
         free(binding->stop);
@@ -318,6 +321,16 @@ int binding_set_state(Binding *binding, BindingState state, const char *reason) 
         return 0;
 }
 
+const char *binding_tolerance_state(const Binding *binding) {
+        const BindingTolerance *state = &binding->tolerance_state;
+
+        if (binding->tolerance.allowed == 0)
+                return "";
+        if (!state->track || !state->is_known)
+                return "unknown";
+        return state->track->is_broken ? "broken" : "kept";
+}
+
 const char *binding_own_name(const Binding *binding) {
         const char *slash = strchr(binding->name, '/');
 
@@ -409,6 +422,7 @@ void binding_adopt(Binding *binding, Binding *from) {
         SWAP(binding->measurement, from->measurement);
         SWAP(binding->limit, from->limit);
         SWAP(binding->action, from->action);
+        SWAP(binding->tolerance_state, from->tolerance_state);
         SWAP(binding->former, from->former);
         if (binding->former)
                 binding->former->latter = binding;

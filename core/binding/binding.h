@@ -17,6 +17,7 @@
 #include "elf/function-exits.h"
 #include "elf/inlined.h"
 #include "elf/probe-kind.h"
+#include "report/tolerance.h"
 #include "report/violation.h"
 
 /* A pair of probes with a budget: what an administrator wrote, and what became of it. */
@@ -30,6 +31,7 @@
 
 #define BINDING_CPU_LIMIT       50 /* if not configured */
 #define BINDING_ON_VIOLATION_NS (60 * UINT64_C(1000000000))
+#define BINDING_TOLERANCE_NS    (3600 * UINT64_C(1000000000))
 
 typedef enum BindingState {
         BINDING_ACTIVE,   /* it measures */
@@ -192,6 +194,14 @@ typedef struct BindingAction {
         uint64_t n_skipped; /* too soon, or for want of something */
 } BindingAction;
 
+/* Whether its tolerance is kept: see manager/tolerance.c. */
+typedef struct BindingTolerance {
+        ToleranceTrack *track; /* owned; NULL: it has none */
+        uint64_t judged_ns;    /* when it was */
+        uint64_t due_ns;       /* when it will be */
+        bool is_known;         /* its back end counts what is needed for that */
+} BindingTolerance;
+
 /* Reports that the rate limit holds back. */
 typedef struct BindingLimit {
         RateLimit rate;
@@ -218,6 +228,9 @@ typedef struct Binding {
         unsigned cpu_limit; /* what its probes may cost, in percent of a CPU; see base/percent.h */
         char *on_violation; /* a service to be started; NULL: none */
         uint64_t on_violation_interval_ns; /* at most once in this time */
+        char *tolerance_text;              /* as written; NULL: none */
+        Tolerance tolerance;
+        uint64_t tolerance_window_ns; /* the time that it is for */
         bool unsafe;       /* Start= and Stop= are right, though nothing in the file tells */
         bool wants_copies; /* not configured: to be resolved with BindingResolved.copies */
         BindingSource source;
@@ -251,6 +264,7 @@ typedef struct Binding {
         BindingMeasurement measurement;
         BindingLimit limit;
         BindingAction action;
+        BindingTolerance tolerance_state;
 } Binding;
 
 /* Takes a full name. Returns 0, -EINVAL (not a full name), -ENOMEM. */
@@ -276,6 +290,9 @@ uint64_t binding_configured_budget_ns(const Binding *binding);
 
 /* 0, or -ERANGE: infinity and 1 us to 1 h are allowed. */
 int binding_check_budget(uint64_t ns);
+
+/* "kept", "broken"; "unknown": its back end does not count what it takes; "": it has none. */
+const char *binding_tolerance_state(const Binding *binding);
 
 /* The name without the unit. */
 const char *binding_own_name(const Binding *binding);

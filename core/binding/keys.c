@@ -285,29 +285,59 @@ static int set_on_violation(Binding *binding, const BindingKey *key, const char 
         return key_set_text(binding, key, value, ret_error);
 }
 
-#define INTERVAL_MIN_NS NSEC_PER_SEC
-#define INTERVAL_MAX_NS (24 * NSEC_PER_HOUR)
+static int set_tolerance(Binding *binding, const BindingKey *key, const char *value,
+                         char **ret_error) {
+        Tolerance tolerance = {};
+
+        if (*value != '\0' && tolerance_parse(value, &tolerance) < 0)
+                return sentence_error(-EINVAL, ret_error,
+                                      "%s=%s is not a share of the windows: write one such as "
+                                      "3/100 or 0.1%%",
+                                      key->name, value);
+        binding->tolerance = tolerance;
+        return key_set_text(binding, key, value, ret_error);
+}
+
+/* A time between others than those of budgets. */
+typedef struct Interval {
+        size_t where;
+        uint64_t default_ns;
+        uint64_t min_ns;
+        uint64_t max_ns;
+} Interval;
+
+static const Interval intervals[] = {
+        { offsetof(Binding, on_violation_interval_ns), BINDING_ON_VIOLATION_NS, NSEC_PER_SEC,
+          24 * NSEC_PER_HOUR },
+        { offsetof(Binding, tolerance_window_ns), BINDING_TOLERANCE_NS, 10 * NSEC_PER_SEC,
+          30 * 24 * NSEC_PER_HOUR },
+};
 
 static int set_interval(Binding *binding, const BindingKey *key, const char *value,
                         char **ret_error) {
-        uint64_t ns = BINDING_ON_VIOLATION_NS;
+        const Interval *interval = &intervals[key->where];
+        uint64_t ns = interval->default_ns;
+        char min[DURATION_MAX], max[DURATION_MAX];
 
         if (*value != '\0' &&
-            (duration_parse(value, &ns) < 0 || ns < INTERVAL_MIN_NS || ns > INTERVAL_MAX_NS))
+            (duration_parse(value, &ns) < 0 || ns < interval->min_ns || ns > interval->max_ns))
                 return sentence_error(-EINVAL, ret_error,
-                                      "%s=%s is not a possible time: write one from 1s to 24h, "
+                                      "%s=%s is not a possible time: write one from %s to %s, "
                                       "with its unit",
-                                      key->name, value);
-        binding->on_violation_interval_ns = ns;
+                                      key->name, value, duration_format(interval->min_ns, min),
+                                      duration_format(interval->max_ns, max));
+        *(uint64_t *) ((char *) binding + interval->where) = ns;
         return 0;
 }
 
 static int get_interval(const Binding *binding, const BindingKey *key, char **ret_value) {
+        const Interval *interval = &intervals[key->where];
+        uint64_t ns = *(const uint64_t *) ((const char *) binding + interval->where);
         char text[DURATION_MAX];
 
-        if (binding->on_violation_interval_ns == BINDING_ON_VIOLATION_NS)
+        if (ns == interval->default_ns)
                 return 0;
-        *ret_value = strdup(duration_format(binding->on_violation_interval_ns, text));
+        *ret_value = strdup(duration_format(ns, text));
         return *ret_value ? 1 : -ENOMEM;
 }
 
@@ -330,6 +360,8 @@ static int get_interval(const Binding *binding, const BindingKey *key, char **re
         X("CPULimit", set_cpu_limit, get_cpu_limit, 0)                                             \
         X("OnViolation", set_on_violation, get_text, offsetof(Binding, on_violation))              \
         X("OnViolationIntervalSec", set_interval, get_interval, 0)                                 \
+        X("Tolerance", set_tolerance, get_text, offsetof(Binding, tolerance_text))                 \
+        X("ToleranceWindowSec", set_interval, get_interval, 1)                                     \
         X("Required", set_flag, get_flag, offsetof(Binding, required))                             \
         X("Enabled", set_flag, get_flag, offsetof(Binding, enabled))                               \
         X("Unsafe", set_flag, get_flag, offsetof(Binding, unsafe))

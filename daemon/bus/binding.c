@@ -214,6 +214,26 @@ static int get_counters(sd_bus *b, const char *path, const char *interface, cons
                 "processes-late-max-ns", s->late_max_ns);
 }
 
+static int get_tolerance_state(sd_bus *b, const char *path, const char *interface,
+                               const char *property, sd_bus_message *reply, void *userdata,
+                               sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", binding_tolerance_state(userdata));
+}
+
+/* As last judged; without a tolerance, 0. */
+static int get_tolerance(sd_bus *b, const char *path, const char *interface, const char *property,
+                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Binding *binding = userdata;
+        const ToleranceTrack *track = binding->tolerance_state.track;
+
+        if (streq(property, "BurnRate"))
+                return sd_bus_message_append(
+                        reply, "d", track ? tolerance_burn_rate(track, &binding->tolerance) : 0);
+        if (streq(property, "ToleranceWindows"))
+                return sd_bus_message_append(reply, "t", track ? track->windows : 0);
+        return sd_bus_message_append(reply, "t", track ? track->violations : 0);
+}
+
 static int get_reach(sd_bus *b, const char *path, const char *interface, const char *property,
                      sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         _cleanup_free_ char *text = NULL;
@@ -425,6 +445,13 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("OnViolation", "s", get_string, offsetof(Binding, on_violation), CHANGE),
         SD_BUS_PROPERTY("OnViolationStarted", "t", NULL, offsetof(Binding, action.n_started), 0),
         SD_BUS_PROPERTY("OnViolationSkipped", "t", NULL, offsetof(Binding, action.n_skipped), 0),
+        SD_BUS_PROPERTY("Tolerance", "s", get_string, offsetof(Binding, tolerance_text), CHANGE),
+        SD_BUS_PROPERTY("ToleranceWindowNSec", "t", NULL, offsetof(Binding, tolerance_window_ns),
+                        CHANGE),
+        SD_BUS_PROPERTY("ToleranceState", "s", get_tolerance_state, 0, CHANGE),
+        SD_BUS_PROPERTY("ToleranceWindows", "t", get_tolerance, 0, 0),
+        SD_BUS_PROPERTY("ToleranceViolations", "t", get_tolerance, 0, 0),
+        SD_BUS_PROPERTY("BurnRate", "d", get_tolerance, 0, 0),
         SD_BUS_PROPERTY("Histogram", "a(tt)", get_histogram, 0, 0),
         SD_BUS_PROPERTY("Builds", "a(sa(tt))", get_builds, 0, 0),
         SD_BUS_PROPERTY("Counters", "a{st}", get_counters, 0, 0),
@@ -484,8 +511,33 @@ void bus_emit_binding_changed(const Binding *binding, void *userdata) {
                         bus->bus, path, TLOB_BUS_BINDING_INTERFACE, "Unit", "Source", "Executable",
                         "Start", "Stop", "StartOffset", "StopOffset", "WaysOut", "TailCalls",
                         "StopNote", "BudgetNSec", "ConfiguredBudgetNSec", "State", "StateReason",
-                        "Backend", "BackendReason", "OnViolation", NULL);
+                        "Backend", "BackendReason", "OnViolation", "Tolerance",
+                        "ToleranceWindowNSec", "ToleranceState", NULL);
         if (r < 0)
                 log_warning_errno(r, "Failed to send the changes of '%s', ignoring: %m",
+                                  binding->name);
+}
+
+void bus_emit_tolerance_changed(const Binding *binding, void *userdata) {
+        const ToleranceTrack *track = binding->tolerance_state.track;
+        _cleanup_free_ char *path = NULL;
+        Bus *bus = userdata;
+        int r;
+
+        if (!bus_has_room(bus, true))
+                return;
+        r = bus_binding_path(binding, &path);
+        if (r >= 0)
+                r = sd_bus_emit_signal(bus->bus, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE,
+                                       "ToleranceChanged", "sossttd", binding->name, path,
+                                       binding->unit ?: "", binding_tolerance_state(binding),
+                                       track->windows, track->violations,
+                                       tolerance_burn_rate(track, &binding->tolerance));
+        if (r >= 0)
+                r = sd_bus_emit_properties_changed(bus->bus, path, TLOB_BUS_BINDING_INTERFACE,
+                                                   "ToleranceState", NULL);
+        if (r < 0)
+                log_warning_errno(r,
+                                  "Failed to send how the tolerance of '%s' stands, ignoring: %m",
                                   binding->name);
 }

@@ -137,6 +137,7 @@ static void emit_records_lost(uint64_t n, void *userdata) {
 static const ManagerObserver observer = {
         .report = bus_emit_report,
         .records_lost = emit_records_lost,
+        .tolerance_changed = bus_emit_tolerance_changed,
         .binding_added = bus_emit_binding_added,
         .binding_removed = bus_emit_binding_removed,
         .binding_changed = bus_emit_binding_changed,

@@ -80,6 +80,7 @@ bool bus_has_room(Bus *bus, bool for_report);
 
 /* What the manager tells its observer; userdata is the bus. */
 void bus_emit_report(const Violation *violation, void *userdata);
+void bus_emit_tolerance_changed(const Binding *binding, void *userdata);
 void bus_emit_binding_added(const Binding *binding, void *userdata);
 void bus_emit_binding_removed(const Binding *binding, void *userdata);
 void bus_emit_binding_changed(const Binding *binding, void *userdata);

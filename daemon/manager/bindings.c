@@ -16,6 +16,7 @@
 #include "manager/reports.h"
 #include "manager/settle.h"
 #include "manager/state.h"
+#include "manager/tolerance.h"
 #include "manager/units.h"
 #include "manager/watch.h"
 
@@ -61,6 +62,7 @@ static void hand_over(Manager *m, Binding *from, Binding *to) {
         if (to->measurement.backend)
                 backends_put(m->backends, to);
 
+        manager_follow_tolerance(m, to);
         r = manager_apply_budgets(m, to);
         if (r < 0)
                 log_error_errno(r, "Failed to change the budget of '%s': %m", to->name);

@@ -17,6 +17,7 @@
 #include "manager/past.h"
 #include "manager/reports.h"
 #include "manager/state.h"
+#include "manager/tolerance.h"
 #include "manager/watch.h"
 
 BackendChoice manager_choice_of(const Manager *m, const Binding *binding) {
@@ -204,6 +205,7 @@ int manager_attach_binding(Manager *m, Binding *binding, const BindingFile *file
         manager_take_over_past(binding);
         manager_watch_file(m, binding, file);
         manager_compare_build(m, binding);
+        manager_follow_tolerance(m, binding);
         warn_of_stop(binding);
         return 0;
 }

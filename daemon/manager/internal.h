@@ -109,6 +109,8 @@ struct Manager {
         Guard guard;
         Action actions[ACTIONS_MAX];
         sd_event_source *builds_timer; /* see manager/builds.c; NULL: nothing is to be compared */
+        sd_event_source *tolerance_timer; /* see manager/tolerance.c; NULL: nothing is due */
+        uint64_t tolerance_due_ns;        /* valid with it */
 
         const FollowHandlers *follow;
 

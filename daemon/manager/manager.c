@@ -33,6 +33,7 @@
 #include "manager/retry.h"
 #include "manager/state.h"
 #include "manager/store.h"
+#include "manager/tolerance.h"
 
 static void on_backend_event(void *userdata) {
         Manager *m = userdata;
@@ -81,6 +82,7 @@ void manager_stop(Manager *m) {
         for (size_t i = 0; m->config && i < m->config->bindings.n; i++)
                 manager_detach_binding(m, m->config->bindings.items[i]);
         manager_stop_comparing(m);
+        manager_stop_tolerances(m);
         if (m->backends)
                 backends_stop(m->backends);
         for (size_t i = 0; m->config && i < m->config->bindings.n; i++)

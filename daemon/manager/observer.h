@@ -16,6 +16,7 @@ typedef struct ManagerObserver {
         /* For those who listen. */
         void (*report)(const Violation *violation, void *userdata);
         void (*records_lost)(uint64_t n, void *userdata);
+        void (*tolerance_changed)(const Binding *binding, void *userdata);
         void (*binding_added)(const Binding *binding, void *userdata);
         void (*binding_removed)(const Binding *binding, void *userdata);
         void (*binding_changed)(const Binding *binding, void *userdata);

@@ -19,6 +19,7 @@
 #include "journal.h"
 #include "log.h"
 #include "manager/action.h"
+#include "manager/tolerance.h"
 
 /* So many times the rate limit comes out of the back end. */
 #define REMEMBERED_PER_TOLD 10
@@ -321,6 +322,7 @@ void manager_on_report(const Report *report, const Backend *backend, Binding *bi
         if (report->type == REPORT_VIOLATION) {
                 on_violation(m, binding, &violation);
                 manager_act(m, binding, &violation);
+                manager_use_tolerance(m, binding);
                 return;
         }
         violation.budget_ns = budget_ns;
