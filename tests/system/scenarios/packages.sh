@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# Debian packages: installed, upgraded while something is measured, removed and purged. What each step leaves is what
+# dpkg's rules say.
+
+. "${BASH_SOURCE[0]%/*}/assert.sh"
+
+tests=/usr/libexec/tlob-tests
+
+# Beside what dpkg, apt and systemd keep of packages that have been.
+all_files() {
+        find / -xdev \( -path /proc -o -path /sys -o -path /run -o -path /tmp -o -path /var/lib/dpkg -o -path /var/log -o \
+                -path /var/cache -o -path /var/lib/systemd -o -path /var/lib/apt \) -prune -o -print | sort
+}
+
+bpf_programs() {
+        bpftool -j prog list | jq '[.[] | select((.name // "") | test("^sd_") | not)] | length'
+}
+
+all_files >"$run/before"
+check "they can be installed" dpkg --install "$tests"/old/{tlobctl,tlobd,libtlob-dev}_*.deb
+equal "the service runs, now and after the next boot" "$(systemctl is-active tlobd; systemctl is-enabled tlobd)" $'active\nenabled'
+equal "what is optional does not" "$(systemctl is-active tlob-metrics.timer; systemctl is-enabled tlob-metrics.timer)" $'inactive\ndisabled'
+check "a violation is reported, as their own test has it" "$tests/violation"
+matches "and explained" "$(journalctl --boot -x -t tlob --no-pager)" 'budget'
+
+check "a binding stays" tlobctl add-binding stays --persist --executable="$tests/victim" --function=victim_a --budget=1s
+"$tests/victim" repeat:100 '(' 'a(' ')' ')' >/dev/null
+"$tests/victim" repeat:40 '(' 'a(' sleep:100000000 ')' ')' >/dev/null &
+victim=$!
+echo '# changed by hand' >>/etc/tlob/tlobd.conf
+pid=$(main_pid)
+check "they can be upgraded, with a window open" dpkg --install --force-confold "$tests"/new/{tlobctl,tlobd,libtlob-dev}_*.deb
+wait $victim
+equal "the version is another" "$(dpkg-query --show --showformat='${Version}' tlobd)" 0.1~test2
+check "it is another daemon" [ "$(main_pid)" != "$pid" ]
+check "and measures" until_true binding_has stays State active
+equal "all windows have been counted, also meanwhile" "$(binding stays Windows) $(counter stays in-budget)" "140 140"
+matches "what was changed by hand is kept" "$(cat /etc/tlob/tlobd.conf)" 'changed by hand'
+
+check "they can be removed" dpkg --remove tlobd tlobctl libtlob-dev
+equal "nothing runs, and nothing is in the kernel" "$(systemctl is-active tlobd) $(bpf_programs)" "inactive 0"
+check "what was configured is still there" ls /etc/tlob/tlobd.conf /etc/tlob/bindings.d/README
+check "and so it is when they come back" dpkg --install "$tests"/new/{tlobctl,tlobd}_*.deb
+check "with the binding" until_true binding_has stays State active
+check "they can be purged" dpkg --purge tlobd tlobctl libtlob-dev
+all_files >"$run/after"
+equal "and leave nothing" "$(diff "$run/before" "$run/after")" ""
+check "in /run, too" test ! -e /run/tlob
+finish
