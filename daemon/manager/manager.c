@@ -126,6 +126,9 @@ bool manager_leave(Manager *m, bool has_failed) {
                 detach_unkept(m);
         backends_flush(m->backends, NULL);
         manager_drain_journal(m);
+        /* Whoever starts the next one finds no process of this one. */
+        m->files_source = sd_event_source_disable_unref(m->files_source);
+        m->files = files_free(m->files);
         return true;
 }
 
