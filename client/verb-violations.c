@@ -90,6 +90,16 @@ static bool is_stolen(const json_object *violation) {
         return stolen != UINT64_MAX && violation_is_stolen(stolen, running);
 }
 
+/* Beside what it ran. */
+static bool has_waited(const json_object *violation) {
+        bool ended = json_number(violation, "took_ns") != UINT64_MAX;
+
+        return *json_string(violation, "preempted_by") != '\0' &&
+               violation_has_waited(
+                       json_number(violation, ended ? "took_waiting_ns" : "waiting_ns"),
+                       json_number(violation, ended ? "took_running_ns" : "running_ns"));
+}
+
 /* "blocked in folio_wait_bit", "preempted by cc1[812]"; only the state where no more is known. */
 static char *format_cause(const json_object *violation) {
         static const struct {
@@ -104,6 +114,9 @@ static char *format_cause(const json_object *violation) {
 
         if (state == TLOB_RUNNING && is_stolen(violation))
                 return strdup("preempted by " VIOLATION_HYPERVISOR);
+        if (state == TLOB_RUNNING && has_waited(violation))
+                return sentence_make("running, preempted by %s",
+                                     json_string(violation, "preempted_by"));
         for (size_t i = 0; i < ELEMENTSOF(causes); i++) {
                 const char *what = json_string(violation, causes[i].key);
 

@@ -187,6 +187,10 @@ static void format_cause(const Violation *violation, char buf[static CAUSE_MAX])
                                         violation->report.spent_ns[TLOB_RUNNING])) {
                         words = "preempted by";
                         what = VIOLATION_HYPERVISOR;
+                } else if (violation_has_waited(violation->report.spent_ns[TLOB_WAITING],
+                                                violation->report.spent_ns[TLOB_RUNNING])) {
+                        words = "preempted by";
+                        what = cause->preempted_by;
                 }
                 break;
         case TLOB_WAITING:
@@ -295,7 +299,7 @@ int violation_log_add(ViolationLog *log, const Violation *violation) {
         return 0;
 }
 
-/* What was known at the violation stays. */
+/* Of a moment: what was known at the violation stays. */
 static void take_cause(char **what, char **from) {
         if (!*what)
                 *what = TAKE_PTR(*from);
@@ -313,7 +317,11 @@ void violation_log_complete(ViolationLog *log, const Report *completion, Cause *
         item->end = completion->end;
         take_cause(&item->cause.blocked_in, &cause->blocked_in);
         take_cause(&item->cause.woken_by, &cause->woken_by);
-        take_cause(&item->cause.preempted_by, &cause->preempted_by);
+        /* Of all the time that the window waited, which is longer now. */
+        if (cause->preempted_by) {
+                free(item->cause.preempted_by);
+                item->cause.preempted_by = TAKE_PTR(cause->preempted_by);
+        }
 }
 
 const Violation *violation_log_get(const ViolationLog *log, size_t i) {

@@ -73,6 +73,11 @@ static inline bool violation_is_stolen(uint64_t stolen_ns, uint64_t running_ns) 
         return stolen_ns > running_ns / 2;
 }
 
+/* Did a window that mostly ran have to wait for a quarter of that time? Then both are the cause. */
+static inline bool violation_has_waited(uint64_t waiting_ns, uint64_t running_ns) {
+        return waiting_ns > running_ns / 3;
+}
+
 void violation_done(Violation *violation);
 
 /*

@@ -83,6 +83,13 @@ static void test_cause(void **state) {
         assert_sentence(&violation,
                         "nginx.service/request: over its 5ms budget in nginx[4711]: 5.0ms so far "
                         "(running 4.8ms, waiting 0.1ms, sleeping 0.1ms)");
+
+        /* But a quarter of the time without a CPU is worth a word. */
+        violation.report.spent_ns[TLOB_RUNNING] = 3700000;
+        violation.report.spent_ns[TLOB_WAITING] = 1250000;
+        assert_sentence(&violation,
+                        "nginx.service/request: over its 5ms budget in nginx[4711]: 5.0ms so far "
+                        "(running 3.7ms, waiting 1.3ms, sleeping 0.1ms), preempted by stress[4]");
 }
 
 /* It is said when it is worth a word, and is the cause when it is most of the time. */
@@ -192,6 +199,27 @@ static void test_log_of_none(void **state) {
         assert_null(violation_log_get(&log, 0));
 }
 
+/* Who had the CPU for most of the time is known when it is over; where it was blocked, before. */
+static void test_causes_in_the_log(void **state) {
+        _cleanup_(violation_log_done) ViolationLog log = {};
+        _cleanup_(cause_done) Cause cause = {};
+        Violation violation = example(REPORT_VIOLATION);
+        const Violation *found;
+
+        violation.report.id = 7;
+        violation.cause.blocked_in = (char *) "pipe_read";
+        violation.cause.preempted_by = (char *) "first[1]";
+        assert_ok(violation_log_init(&log, 3));
+        assert_ok(violation_log_add(&log, &violation));
+        cause.blocked_in = strdup("elsewhere");
+        cause.preempted_by = strdup("most[2]");
+        violation_log_complete(&log, &violation.report, &cause);
+        found = violation_log_find(&log, 7);
+        assert_non_null(found);
+        assert_string_equal(found->cause.blocked_in, "pipe_read");
+        assert_string_equal(found->cause.preempted_by, "most[2]");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_violation),   cmocka_unit_test(test_cause),
@@ -199,6 +227,7 @@ int main(void) {
                 cmocka_unit_test(test_unknown),     cmocka_unit_test(test_odd_comm),
                 cmocka_unit_test(test_names),       cmocka_unit_test(test_log),
                 cmocka_unit_test(test_log_of_none),
+                cmocka_unit_test(test_causes_in_the_log),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
