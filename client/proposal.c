@@ -192,6 +192,13 @@ static size_t prefer(const Order *order, size_t rank) {
         return best;
 }
 
+/* It is so short that nobody waits for it, and probes would be most of its time. */
+static bool is_too_short(const Order *order, size_t index) {
+        const Measured *measured = &order->trial->measured[index];
+
+        return measured->probes_ns != UINT64_MAX && measured->probes_ns > total_ns(measured);
+}
+
 static size_t choose(const Order *order, size_t chosen[static SECTIONS_MAX]) {
         size_t n = 0;
 
@@ -200,7 +207,7 @@ static size_t choose(const Order *order, size_t chosen[static SECTIONS_MAX]) {
 
                 for (size_t j = 0; j < n; j++)
                         is_there |= are_alike(order, chosen[j], order->items[i]);
-                if (!is_there)
+                if (!is_there && !is_too_short(order, order->items[i]))
                         chosen[n++] = prefer(order, i);
         }
         return n;
@@ -225,6 +232,11 @@ static int print_drop_in(const Order *order, const char *unit) {
         bool few = false;
         int r = 0;
 
+        if (n == 0) {
+                (void) printf("\nThere is no drop-in to propose: probes would take more time than "
+                              "what they measure.\n");
+                return 0;
+        }
         (void) printf("\n# /etc/systemd/system/%s.d/50-latency.conf, then 'systemctl "
                       "daemon-reload'.\n# Budgets: what all but one in a thousand took, and half "
                       "as much more.\n",

@@ -137,6 +137,7 @@ static int read_measured(Connection *connection, const char *name, Measured *ret
         ret->p50_ns = histogram_quantile(buckets, n, 500, ret->max_ns);
         ret->p99_ns = histogram_quantile(buckets, n, 990, ret->max_ns);
         ret->p999_ns = histogram_quantile(buckets, n, 999, ret->max_ns);
+        ret->probes_ns = json_number(binding, "ProbesNSec");
         for (size_t state = 0; state < ELEMENTSOF(states); state++)
                 ret->spent_ns[state] = json_number(binding, states[state]);
         return 0;

@@ -16,6 +16,7 @@ typedef struct Measured {
         uint64_t n;    /* windows that ended */
         uint64_t p50_ns, p99_ns, p999_ns, max_ns;
         uint64_t spent_ns[3]; /* running, waiting, sleeping */
+        uint64_t probes_ns;   /* what the probes took meanwhile */
 } Measured;
 
 typedef struct Trial {

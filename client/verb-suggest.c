@@ -350,6 +350,9 @@ static int suggest_for_unit(Client *client, const char *name) {
                                           : "no function in which it spends time was seen to end");
                 return -ENOENT;
         }
+        note("%zu functions and calls are measured now, one after the other. What is called very "
+             "often slows %s down for about a second, until it is given up",
+             candidates.n, unit);
         r = try(&trial, client, &candidates, unit, whole_ns - whole_ns / 2);
         if (r < 0)
                 return r;
