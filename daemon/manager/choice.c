@@ -174,9 +174,10 @@ void manager_settle_in(Manager *m, Binding *binding, const Place *place) {
 static void warn_of_stop(const Binding *binding) {
         const BindingSites *sites = &binding->resolved.sites;
         bool is_wrapper = sites->exits.n > 0 && sites->exits.n_returns == 0;
+        bool goes_on = sites->exits.n > sites->exits.n_returns + sites->exits.n_switches;
         _cleanup_free_ char *note = NULL;
 
-        if (sites->how != TLOB_STOP_RETURN_PROBE && !is_wrapper)
+        if (sites->how != TLOB_STOP_RETURN_PROBE && !goes_on)
                 return;
         if (binding_describe_stop(binding, &note) < 0)
                 return;
@@ -185,6 +186,9 @@ static void warn_of_stop(const Binding *binding) {
                         "'%s' may measure next to nothing, because its function is left only by "
                         "calling others. %s.",
                         binding->name, note);
+        else if (goes_on)
+                log_notice("'%s' does not measure what its function ends with: %s.", binding->name,
+                           note);
         else
                 log_warning("'%s' has Stop=%s. %s.", binding->name, binding->stop, note);
 }

@@ -33,7 +33,7 @@ dominated() {
 }
 
 # nginx.
-drop_in nginx.service '[X-Tlob request]' 'Function=ngx_http_process_request' 'BudgetSec=1s' \
+drop_in nginx.service '[X-Tlob request]' 'Function=ngx_http_core_run_phases' 'BudgetSec=1s' \
         '[X-Tlob any]' 'Function=ngx_http_handler' 'BudgetSec=1us'
 systemctl daemon-reload
 start_fresh
@@ -49,6 +49,14 @@ for ((i = 1; i < 100; i++)); do
         get >/dev/null
 done
 equal "nginx: each request is a window" "$(tlobctl show -j nginx.service/request | jq -c '.[0] | [.Windows, .Violations]')" '[100,0]'
+strace -o "$run/strace" -e trace=openat -e inject=openat:delay_enter=200000 -p "$(pgrep -f 'nginx: worker' | xargs)" 2>"$run/tracer" &
+tracer=$!
+wait_for_line "$run/tracer" attached
+pause 0.5
+get >/dev/null
+kill $tracer
+wait $tracer 2>/dev/null
+check "nginx: a file that is opened slowly makes it long" [ "$(binding nginx.service/request MaxNSec)" -gt 190000000 ]
 holds "nginx: violations name the unit and its program" "$(violations nginx.service/any)" \
         'length > 0 and all(.Unit == "nginx.service" and .Executable == "/usr/sbin/nginx" and .Comm == "nginx")'
 matches "nginx: they stand among its lines" "$(journalctl --boot -q -u nginx -o cat)" \
