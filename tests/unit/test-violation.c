@@ -226,8 +226,7 @@ int main(void) {
                 cmocka_unit_test(test_steal),       cmocka_unit_test(test_completion),
                 cmocka_unit_test(test_unknown),     cmocka_unit_test(test_odd_comm),
                 cmocka_unit_test(test_names),       cmocka_unit_test(test_log),
-                cmocka_unit_test(test_log_of_none),
-                cmocka_unit_test(test_causes_in_the_log),
+                cmocka_unit_test(test_log_of_none), cmocka_unit_test(test_causes_in_the_log),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
