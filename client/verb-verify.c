@@ -215,7 +215,11 @@ static int verify_file(Verification *verification, const char *path) {
                 return r;
         if (r < 0) {
                 errno = -r;
-                warn("Failed to read '%s'", path);
+                if (r == -ENOENT && !strchr(path, '/'))
+                        warnx("There is no file '%s'; for the drop-ins of a unit, write --unit=%s",
+                              path, path);
+                else
+                        warn("Failed to read '%s'", path);
                 verification->bad = true;
                 return 0;
         }

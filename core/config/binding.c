@@ -16,6 +16,7 @@
 
 #include <ctype.h>
 
+#include "base/near-name.h"
 #include "base/sentence.h"
 #include "base/unit-name.h"
 #include "binding/keys.h"
@@ -173,6 +174,23 @@ static void clear_binding_errors(Binding *binding, const char *key) {
         }
 }
 
+/* It may be one of ours with a slip of the finger. */
+static int warn_of_key(ConfigLoader *loader, const ConfigPlace *place, const char *name) {
+        _cleanup_free_ char *list = NULL;
+        NearNames near;
+
+        near_names_init(&near, name, strlen(name));
+        for (const char *const *key = binding_keys(); *key; key++)
+                near_names_offer(&near, *key);
+        list = near_names_list(&near, NULL, NULL);
+        if (!list)
+                return -ENOMEM;
+        return config_warn(loader, place, "Unknown key '%s' in section [%s %s], ignoring%s%s", name,
+                           loader->unit ? CONFIG_UNIT_SECTION : "Binding",
+                           binding_own_name(loader->binding), *list != '\0' ? "; near names: " : "",
+                           list);
+}
+
 /* No key of the contract: nobody may say so of a binding but tlobd, which writes it. */
 static int set_added_by(ConfigLoader *loader, const ConfigPlace *place, const char *value) {
         unsigned long uid;
@@ -197,9 +215,7 @@ static int on_binding_key(const ConfigPlace *place, const char *name, const char
         if (!loader->unit && streq(name, CONFIG_ADDED_BY))
                 return set_added_by(loader, place, value);
         if (!key)
-                return config_warn(loader, place, "Unknown key '%s' in section [%s %s], ignoring",
-                                   name, loader->unit ? CONFIG_UNIT_SECTION : "Binding",
-                                   binding_own_name(loader->binding));
+                return warn_of_key(loader, place, name);
         if (loader->unit && streq(key, "Unit"))
                 return config_warn(
                         loader, place,

@@ -18,6 +18,23 @@ static Config *parse_unit(const char *unit, const char *text) {
         return config;
 }
 
+/* As fingers write it. */
+static void test_near_keys(void **state) {
+        _cleanup_(config_freep) Config *config = parse_unit(
+                "x.service", "[X-Tlob a]\nFuncton=f\nbudgetsec=1s\nToleranceWindow=1h\n");
+
+        assert_int_equal(config->n_messages, 3);
+        assert_message(config, 0,
+                       "f:2: Unknown key 'Functon' in section [X-Tlob a], ignoring; near "
+                       "names: Function");
+        assert_message(config, 1,
+                       "f:3: Unknown key 'budgetsec' in section [X-Tlob a], ignoring; "
+                       "near names: BudgetSec");
+        assert_message(config, 2,
+                       "f:4: Unknown key 'ToleranceWindow' in section [X-Tlob a], "
+                       "ignoring; near names: ToleranceWindowSec");
+}
+
 static void test_unit(void **state) {
         _cleanup_(config_freep) Config *config =
                 parse_unit("foo@a.service", "\xef\xbb\xbf[Unit]\r\nDescription=x\r\n"
@@ -272,6 +289,7 @@ int main(void) {
                 cmocka_unit_test(test_unit_instances),
                 cmocka_unit_test(test_unit_file),
                 cmocka_unit_test(test_unit_file_that_is_not_known),
+                cmocka_unit_test(test_near_keys),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
