@@ -101,7 +101,8 @@ int packet_receive(int socket_fd, Packet *packet, int *ret_fd) {
                 .msg_iov = &data,
                 .msg_iovlen = 1,
                 .msg_control = &control,
-                .msg_controllen = sizeof(control.space),
+                /* There is room for another one behind it, which nobody would close. */
+                .msg_controllen = CMSG_LEN(sizeof(int)),
         };
         struct cmsghdr *header;
         ssize_t n;

@@ -95,11 +95,48 @@ static void test_between_processes(void **state) {
         safe_close(sent);
 }
 
+/* The next descriptor that would be made. */
+static int next_descriptor(void) {
+        int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+        assert_true(fd >= 0);
+        safe_close(fd);
+        return fd;
+}
+
+/* Who sends more than one leaves nothing here, and has not sent a packet. */
+static void test_two_descriptors(void **state) {
+        int pair[2], fd, before, sent[2];
+        union {
+                struct cmsghdr header;
+                char space[CMSG_SPACE(sizeof(sent))];
+        } control = { .header = { .cmsg_level = SOL_SOCKET,
+                                  .cmsg_type = SCM_RIGHTS,
+                                  .cmsg_len = CMSG_LEN(sizeof(sent)) } };
+        struct iovec data = { .iov_base = (void *) "x", .iov_len = 1 };
+        const struct msghdr message = { .msg_iov = &data,
+                                        .msg_iovlen = 1,
+                                        .msg_control = &control,
+                                        .msg_controllen = sizeof(control.space) };
+
+        assert_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
+        sent[0] = sent[1] = pair[0];
+        memcpy(CMSG_DATA(&control.header), sent, sizeof(sent));
+        before = next_descriptor();
+        assert_int_equal(sendmsg(pair[0], &message, 0), 1);
+        assert_int_equal(packet_receive(pair[1], &other, &fd), 1);
+        assert_false(packet_is_good(&other));
+        safe_close(fd);
+        assert_int_equal(next_descriptor(), before);
+        safe_close(pair[0]);
+        safe_close(pair[1]);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_in_order),          cmocka_unit_test(test_cut_short),
                 cmocka_unit_test(test_strings_that_lie),  cmocka_unit_test(test_too_much),
-                cmocka_unit_test(test_between_processes),
+                cmocka_unit_test(test_between_processes), cmocka_unit_test(test_two_descriptors),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
