@@ -31,11 +31,12 @@
 #define LINGER_STEPS      100
 #define PROCESSOR_SEC_MAX 10
 
-static _Noreturn void read_files(int fd) {
+/* starter: who has made this process, and does not leave it behind, whatever it does. */
+static _Noreturn void read_files(int fd, pid_t starter) {
         static const struct itimerval budget = { .it_value.tv_sec = PROCESSOR_SEC_MAX };
         static Packet question, answer;
 
-        confine_to_reading();
+        confine_to_reading(starter);
         for (;;) {
                 _cleanup_close_ int unwanted = -EBADF, passed = -EBADF;
 
@@ -75,6 +76,7 @@ static _Noreturn void see_them_end(void) {
 
 static _Noreturn void start_readers(int fd) {
         static Packet packet;
+        pid_t self = getpid();
 
         for (;;) {
                 _cleanup_close_ int reader = -EBADF;
@@ -83,7 +85,7 @@ static _Noreturn void start_readers(int fd) {
                         see_them_end();
                 if (reader >= 0 && fork() == 0) {
                         safe_close(fd);
-                        read_files(reader);
+                        read_files(reader, self);
                 }
         }
 }

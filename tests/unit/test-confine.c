@@ -23,13 +23,13 @@
 
 /* How an attempt ends that is made when only reading is left. */
 static int try(int (*attempt)(void)) {
+        pid_t self = getpid(), pid;
         int status;
-        pid_t pid;
 
         pid = fork();
         assert_true(pid >= 0);
         if (pid == 0) {
-                confine_to_reading();
+                confine_to_reading(self);
                 _exit(attempt());
         }
         assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -160,19 +160,63 @@ static int enter_a_namespace(void) {
         return outcome(syscall(SYS_setns, 0, 0));
 }
 
+/* The kernel sends that one when there is something to read. */
+static int own_a_signal(void) {
+        return outcome(fcntl(STDIN_FILENO, F_SETOWN, 1));
+}
+
+static int choose_a_signal(void) {
+        return outcome(fcntl(STDIN_FILENO, F_SETSIG, SIGKILL));
+}
+
+static int ask_for_signals(void) {
+        return outcome(fcntl(STDIN_FILENO, F_SETFL, O_ASYNC));
+}
+
+static int watch_a_directory(void) {
+        return outcome(fcntl(STDIN_FILENO, F_NOTIFY, DN_MODIFY));
+}
+
+static int lock_a_file(void) {
+        return outcome(fcntl(STDIN_FILENO, F_SETLK, &(struct flock){ .l_type = F_RDLCK }));
+}
+
+static int lease_a_file(void) {
+        return outcome(fcntl(STDIN_FILENO, F_SETLEASE, F_RDLCK));
+}
+
 static int control_a_device(void) {
         return outcome(syscall(SYS_ioctl, 0, 0, 0));
 }
 
 static void test_what_is_left_of_it(void **state) {
         static int (*const attempts[])(void) = {
-                open_to_write,      open_to_read_and_write, create,
-                truncate_it,        open_otherwise,         write_it,
-                remove_it,          connect_to_somebody,    start_a_program,
-                start_a_process,    signal_another,         trace_another,
-                write_into_another, load_a_program,         set_a_probe,
-                change_its_root,    mount_something,        enter_a_namespace,
-                control_a_device,   too_much_memory,
+                open_to_write,
+                open_to_read_and_write,
+                create,
+                truncate_it,
+                open_otherwise,
+                write_it,
+                remove_it,
+                connect_to_somebody,
+                start_a_program,
+                start_a_process,
+                signal_another,
+                trace_another,
+                write_into_another,
+                load_a_program,
+                set_a_probe,
+                change_its_root,
+                mount_something,
+                enter_a_namespace,
+                own_a_signal,
+                choose_a_signal,
+                ask_for_signals,
+                watch_a_directory,
+                lock_a_file,
+                lease_a_file,
+                control_a_device,
+                too_much_memory,
         };
 
         for (size_t i = 0; i < ELEMENTSOF(attempts); i++) {
