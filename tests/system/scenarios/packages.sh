@@ -25,6 +25,9 @@ equal "what is optional does not" "$(systemctl is-active tlob-metrics.timer; sys
 check "a violation is reported, as their own test has it" "$tests/violation"
 matches "and explained" "$(journalctl --boot -x -t tlob --no-pager)" 'budget'
 
+mkdir -p /var/lib/prometheus/node-exporter
+systemctl start tlob-metrics.timer
+check "what is optional can be had" until_true test -s /var/lib/prometheus/node-exporter/tlob.prom
 check "a binding stays" tlobctl add-binding stays --persist --executable="$tests/victim" --function=victim_a --budget=1s
 "$tests/victim" repeat:100 '(' 'a(' ')' ')' >/dev/null
 "$tests/victim" repeat:40 '(' 'a(' sleep:100000000 ')' ')' >/dev/null &
@@ -40,7 +43,10 @@ equal "all windows have been counted, also meanwhile" "$(binding stays Windows) 
 matches "what was changed by hand is kept" "$(cat /etc/tlob/tlobd.conf)" 'changed by hand'
 
 check "they can be removed" dpkg --remove tlobd tlobctl libtlob-dev
-equal "nothing runs, and nothing is in the kernel" "$(systemctl is-active tlobd) $(bpf_programs)" "inactive 0"
+equal "nothing runs, and nothing is in the kernel" "$(systemctl is-active tlobd tlob-metrics.timer | xargs) $(bpf_programs)" \
+        "inactive inactive 0"
+check "no metrics are left that nobody writes" test ! -e /var/lib/prometheus/node-exporter/tlob.prom
+rm -r /var/lib/prometheus
 check "what was configured is still there" ls /etc/tlob/tlobd.conf /etc/tlob/bindings.d/README
 check "and so it is when they come back" dpkg --install "$tests"/new/{tlobctl,tlobd}_*.deb
 check "with the binding" until_true binding_has stays State active
