@@ -197,6 +197,7 @@ typedef struct BindingAction {
 /* Whether its tolerance is kept: see manager/tolerance.c. */
 typedef struct BindingTolerance {
         ToleranceTrack *track; /* owned; NULL: it has none */
+        uint64_t window_ns;    /* the time that it is kept for */
         uint64_t judged_ns;    /* when it was */
         uint64_t due_ns;       /* when it will be */
         bool is_known;         /* its back end counts what is needed for that */

@@ -39,6 +39,8 @@ unsigned backend_needs(const Binding *binding) {
                 needs |= BACKEND_CAN_CONFINE;
         if (binding->spare)
                 needs |= BACKEND_CAN_AWAIT;
+        if (binding->tolerance.allowed > 0)
+                needs |= BACKEND_CAN_COUNT;
         return needs;
 }
 
@@ -57,6 +59,8 @@ const char *backend_lacks(const BackendOps *ops, unsigned needs) {
                 return "limit the time in one state";
         if (lacks & BACKEND_CAN_INFINITE)
                 return "measure without a budget";
+        if (lacks & BACKEND_CAN_COUNT)
+                return "count windows, as Tolerance= needs it";
         if (lacks & BACKEND_CAN_CONFINE)
                 return "confine a binding to a unit";
         if (lacks & BACKEND_CAN_AWAIT)

@@ -524,7 +524,7 @@ void bus_emit_tolerance_changed(const Binding *binding, void *userdata) {
         Bus *bus = userdata;
         int r;
 
-        if (!bus_has_room(bus, true))
+        if (!bus_has_room(bus, false))
                 return;
         r = bus_binding_path(binding, &path);
         if (r >= 0)

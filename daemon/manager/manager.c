@@ -433,10 +433,12 @@ int manager_reset_statistics(Manager *m, Binding *binding) {
         manager_clear_past(binding);
         binding->limit.n_suppressed = 0;
         manager_note_limit(binding);
-        if (!binding->measurement.backend)
-                return 0;
-        return binding->measurement.backend->ops->reset_statistics(binding->measurement.backend,
-                                                                   binding->measurement.index);
+        if (binding->measurement.backend)
+                r = binding->measurement.backend->ops->reset_statistics(
+                        binding->measurement.backend, binding->measurement.index);
+        if (r >= 0)
+                manager_restart_tolerance(m, binding);
+        return r;
 }
 
 int manager_get_totals(Manager *m, ManagerTotals *ret) {

@@ -2,9 +2,12 @@
 
 /*
  * Whether the tolerance of a binding is broken can only become true with a violation, and is looked
- * at then, once a second at most. What it is compared with, and that it is kept again, takes a
- * sample of the counters now and then: sixty in the time that it is for. Nobody is woken for
- * bindings without one.
+ * at soon after one, once a second at most; and once a minute at least, as limits hold back reports
+ * of violations. In the time that it is for, sixty samples of the counters are kept. Nobody is
+ * woken for bindings without a tolerance.
+ *
+ * It is never judged while a report is handled: a binding that is being taken away has reports
+ * left, and its counters in two places.
  *
  * Counters go on when tlobd is started again; the samples do not, and the time begins anew.
  */
@@ -15,8 +18,10 @@
 #include "base/duration.h"
 #include "journal.h"
 #include "log.h"
+#include "manager/state.h"
 
 #define PAUSE_MIN_NS NSEC_PER_SEC
+#define PAUSE_MAX_NS NSEC_PER_MINUTE
 #define LOOSE_PART   10 /* of the time until the next sample: others' timers may share it */
 
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata);
@@ -29,19 +34,36 @@ static void tell(Manager *m, const Binding *binding) {
 static uint64_t pause_of(const Binding *binding) {
         uint64_t step = tolerance_step(binding->tolerance_window_ns);
 
-        return step > PAUSE_MIN_NS ? step : PAUSE_MIN_NS;
+        return step < PAUSE_MIN_NS ? PAUSE_MIN_NS : step > PAUSE_MAX_NS ? PAUSE_MAX_NS : step;
 }
 
-/* A back end that does not count windows can judge nothing. */
+static bool are_known(const Statistics *statistics) {
+        return statistics->counters.starts != STATISTIC_UNKNOWN &&
+               statistics->counters.violations != STATISTIC_UNKNOWN;
+}
+
+/* With what was counted before; but another back end may not have known that. */
+static bool read_counters(Manager *m, Binding *binding, Statistics *ret) {
+        Backend *backend = binding->measurement.backend;
+
+        if (manager_get_statistics(m, binding, ret) < 0)
+                return false;
+        if (are_known(ret))
+                return true;
+        return backend && backend->ops->statistics(backend, binding->measurement.index, ret) >= 0 &&
+               are_known(ret);
+}
+
 static void judge(Manager *m, Binding *binding, uint64_t now) {
         BindingTolerance *state = &binding->tolerance_state;
+        bool was_known = state->is_known;
         Statistics statistics;
 
         state->judged_ns = now;
         state->due_ns = now + pause_of(binding);
-        state->is_known = manager_get_statistics(m, binding, &statistics) >= 0 &&
-                          statistics.counters.starts != STATISTIC_UNKNOWN &&
-                          statistics.counters.violations != STATISTIC_UNKNOWN;
+        state->is_known = read_counters(m, binding, &statistics);
+        if (state->is_known != was_known)
+                manager_tell_changed(m, binding);
         if (state->is_known &&
             tolerance_update(state->track, &binding->tolerance, binding->tolerance_window_ns,
                              &(ToleranceSample){
@@ -99,21 +121,32 @@ void manager_follow_tolerance(Manager *m, Binding *binding) {
                 log_oom();
                 return;
         }
+        if (state->window_ns != binding->tolerance_window_ns)
+                state->track->n = 0;
+        state->window_ns = binding->tolerance_window_ns;
         judge(m, binding, now_ns());
         wait_for(m, state->due_ns);
 }
 
+void manager_restart_tolerance(Manager *m, Binding *binding) {
+        if (!binding->tolerance_state.track)
+                return;
+        binding->tolerance_state.track->n = 0;
+        judge(m, binding, now_ns());
+}
+
 void manager_use_tolerance(Manager *m, Binding *binding) {
         BindingTolerance *state = &binding->tolerance_state;
-        uint64_t now;
+        uint64_t now, due;
 
         if (!state->track)
                 return;
         now = now_ns();
-        if (now - state->judged_ns >= PAUSE_MIN_NS)
-                judge(m, binding, now);
-        else if (state->due_ns > state->judged_ns + PAUSE_MIN_NS)
-                state->due_ns = state->judged_ns + PAUSE_MIN_NS;
+        due = state->judged_ns + PAUSE_MIN_NS;
+        if (due < now)
+                due = now;
+        if (due < state->due_ns)
+                state->due_ns = due;
         wait_for(m, state->due_ns);
 }
 

@@ -99,6 +99,46 @@ static void test_broken_and_kept_again(void **state) {
         assert_string_equal(binding_tolerance_state(binding(f)), "kept");
 }
 
+/* What its reports say when it goes has been counted already. */
+static void test_the_last_reports_change_nothing(void **state) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        _cleanup_(sd_bus_slot_unrefp) sd_bus_slot *slot = NULL;
+        Fixture *f = *state;
+        Told told = {};
+
+        assert_true(sd_bus_match_signal(f->client, &slot, NULL, TLOB_BUS_PATH,
+                                        TLOB_BUS_MANAGER_INTERFACE, "ToleranceChanged", on_signal,
+                                        &told) >= 0);
+        add(f, "3/100");
+        violate(f, 2);
+        binding(f)->tolerance_state.judged_ns -= 2 * UINT64_C(1000000000);
+        fake_report(&(Report){ .type = REPORT_VIOLATION, .id = 9, .time_ns = now_ns() });
+        assert_ok(fixture_call(f, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE, "RemoveBinding",
+                               &error, NULL, "st", "sync", UINT64_C(0)));
+        fixture_run(f);
+        assert_int_equal(told.n, 0);
+}
+
+static void test_a_reset(void **state) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        _cleanup_(sd_bus_slot_unrefp) sd_bus_slot *slot = NULL;
+        Fixture *f = *state;
+        Told told = {};
+
+        assert_true(sd_bus_match_signal(f->client, &slot, NULL, TLOB_BUS_PATH,
+                                        TLOB_BUS_MANAGER_INTERFACE, "ToleranceChanged", on_signal,
+                                        &told) >= 0);
+        add(f, "3/100");
+        violate(f, 4);
+        wait_until(f, &told, 1);
+        assert_string_equal(told.state, "broken");
+        assert_ok(fixture_call(f, TLOB_BUS_BINDING_PREFIX "/sync", TLOB_BUS_BINDING_INTERFACE,
+                               "ResetStatistics", &error, NULL, NULL));
+        wait_until(f, &told, 2);
+        assert_string_equal(told.state, "kept");
+        assert_int_equal(told.windows, 0);
+}
+
 static void test_without(void **state) {
         Fixture *f = *state;
 
@@ -123,6 +163,8 @@ static void test_what_is_none(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(test_broken_and_kept_again),
+                TEST(test_the_last_reports_change_nothing),
+                TEST(test_a_reset),
                 TEST(test_without),
                 TEST(test_what_is_none),
         };
