@@ -310,7 +310,7 @@ static const Interval intervals[] = {
         { offsetof(Binding, on_violation_interval_ns), BINDING_ON_VIOLATION_NS, NSEC_PER_SEC,
           24 * NSEC_PER_HOUR },
         { offsetof(Binding, tolerance_window_ns), BINDING_TOLERANCE_NS, 10 * NSEC_PER_SEC,
-          30 * 24 * NSEC_PER_HOUR },
+          720 * NSEC_PER_HOUR },
 };
 
 static int set_interval(Binding *binding, const BindingKey *key, const char *value,
