@@ -125,8 +125,12 @@ redis-cli config set appendonly yes >/dev/null
 redis-cli config set appendfsync always >/dev/null
 redis-cli set key value >/dev/null
 holds "redis: syncs of this unit are counted" "$(tlobctl show -j redis-server.service/sync)" '.[0].Windows > 0'
-redis-cli eval 'local i = 0; while i < 100000000 do i = i + 1 end' 0 >/dev/null
-check "redis: a script that loops is running" until_true dominated redis-server.service/command running
+loop() {
+        redis-cli eval 'local i = 0; while i < 100000000 do i = i + 1 end' 0 >/dev/null
+        pause 0.1
+        dominated redis-server.service/command running
+}
+check "redis: a script that loops is running" until_true loop
 # In microseconds, of the command alone.
 slow=$(redis-cli slowlog get 1 | sed -n 3p)
 holds "redis: it took what its own log of slow commands says, or little more" \
@@ -169,9 +173,13 @@ wait $holder
 check "postgres: a lock is sleeping" until_true dominated "$unit/query" sleeping
 holds "postgres: the unit is the right one" "$(violations "$unit/query")" 'all(.Unit == "postgresql@15-main.service")'
 
-# Work.
-sql 'SELECT sum(sqrt(i)) FROM generate_series(1, 4000000) i' >/dev/null
-check "postgres: work is running" until_true dominated "$unit/query" running
+# Work; on a machine that has something else to do, too, it may have to wait for half of the time.
+work() {
+        sql 'SELECT sum(sqrt(i)) FROM generate_series(1, 4000000) i' >/dev/null
+        pause 0.1
+        dominated "$unit/query" running
+}
+check "postgres: work is running" until_true work
 
 # The same work, and no CPU to do it.
 if grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
