@@ -65,20 +65,31 @@ static int read_event(sd_bus_message *m, const char *const *arguments, json_obje
         return 0;
 }
 
+/* Returns 1, 0 if it is not from tlobd, or a negative errno after it has said what is wrong. */
+static int take_event(Monitor *monitor, sd_bus_message *m, const char *const *arguments,
+                      json_object **ret) {
+        int r;
+
+        if (!sender_is_tlobd(&monitor->sender, m))
+                return 0;
+        r = read_event(m, arguments, ret);
+        return r < 0 ? connection_complain_reply(r) : 1;
+}
+
+static bool is_wanted(const Monitor *monitor, const json_object *event) {
+        return filter_matches(&monitor->filter, json_string(event, "binding"),
+                              json_string(event, "unit"));
+}
+
 static int on_report(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Monitor *monitor = userdata;
         bool completed = streq(sd_bus_message_get_member(m), "Completed");
         _cleanup_json_ json_object *event = NULL;
         int r;
 
-        if (!sender_is_tlobd(&monitor->sender, m))
-                return 0;
-        r = read_event(m, event_arguments, &event);
-        if (r < 0)
-                return connection_complain_reply(r);
-        if (!filter_matches(&monitor->filter, json_string(event, "binding"),
-                            json_string(event, "unit")))
-                return 0;
+        r = take_event(monitor, m, event_arguments, &event);
+        if (r <= 0 || !is_wanted(monitor, event))
+                return r < 0 ? r : 0;
         return write_event(monitor, event, completed ? REPORT_COMPLETION : REPORT_VIOLATION);
 }
 
@@ -88,11 +99,9 @@ static int on_records_lost(sd_bus_message *m, void *userdata, sd_bus_error *erro
         Monitor *monitor = userdata;
         int r;
 
-        if (!sender_is_tlobd(&monitor->sender, m))
-                return 0;
-        r = read_event(m, arguments, &event);
-        if (r < 0)
-                return connection_complain_reply(r);
+        r = take_event(monitor, m, arguments, &event);
+        if (r <= 0)
+                return r;
         if (monitor->client->output.json != JSON_OFF)
                 return output_json(&monitor->client->output, event);
         warnx("%llu reports were lost because the kernel's buffer was full",
@@ -107,14 +116,9 @@ static int on_tolerance(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         Monitor *monitor = userdata;
         int r;
 
-        if (!sender_is_tlobd(&monitor->sender, m))
-                return 0;
-        r = read_event(m, arguments, &event);
-        if (r < 0)
-                return connection_complain_reply(r);
-        if (!filter_matches(&monitor->filter, json_string(event, "binding"),
-                            json_string(event, "unit")))
-                return 0;
+        r = take_event(monitor, m, arguments, &event);
+        if (r <= 0 || !is_wanted(monitor, event))
+                return r < 0 ? r : 0;
         if (monitor->client->output.json != JSON_OFF)
                 return output_json(&monitor->client->output, event);
         printf("%s: tolerance %s: %" PRIu64 " of %" PRIu64 " windows over budget\n",
