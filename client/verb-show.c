@@ -15,6 +15,7 @@
 #include "filter.h"
 #include "lengths.h"
 #include "proxy.h"
+#include "report/tolerance.h"
 #include "verbs.h"
 
 static const Field manager_fields[] = {
@@ -312,21 +313,19 @@ static int add_action(json_object *binding) {
 /* "kept: 2 of 1400 windows over budget in 1h; 0.1% are tolerated (burn rate 1.43)" */
 static int add_tolerance(json_object *binding) {
         const char *tolerance = json_string(binding, "Tolerance");
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = NULL, *shown = NULL;
         json_object *rate = NULL;
-        char time[DURATION_MAX];
 
         if (*tolerance == '\0')
                 return 0;
         (void) json_object_object_get_ex(binding, "BurnRate", &rate);
-        text = sentence_make("%s: %" PRIu64 " of %" PRIu64
-                             " windows over budget in %s; %s are tolerated (burn rate %.2f)",
-                             json_string(binding, "ToleranceState"),
-                             json_number(binding, "ToleranceViolations"),
-                             json_number(binding, "ToleranceWindows"),
-                             duration_format(json_number(binding, "ToleranceWindowNSec"), time),
-                             tolerance, json_object_get_double(rate));
-        return text ? json_add_string(binding, "shown-tolerance", text) : -ENOMEM;
+        text = tolerance_describe(json_number(binding, "ToleranceViolations"),
+                                  json_number(binding, "ToleranceWindows"),
+                                  json_number(binding, "ToleranceWindowNSec"), tolerance,
+                                  json_object_get_double(rate));
+        if (text)
+                shown = sentence_make("%s: %s", json_string(binding, "ToleranceState"), text);
+        return shown ? json_add_string(binding, "shown-tolerance", shown) : -ENOMEM;
 }
 
 static int show_binding(Output *output, json_object *binding) {

@@ -141,18 +141,18 @@ int journal_tolerance(const Binding *binding) {
         double rate = tolerance_burn_rate(track, &binding->tolerance);
         const char *allowed = binding->tolerance_text ?: "";
         _cleanup_(fields_done) Fields fields = {};
-        char time[DURATION_MAX];
+        _cleanup_free_ char *text = NULL;
 
+        text = tolerance_describe(track->violations, track->windows, binding->tolerance_window_ns,
+                                  allowed, rate);
+        if (!text)
+                return -ENOMEM;
         begin(&fields,
               track->is_broken ? TLOB_MESSAGE_TOLERANCE_BROKEN_STR
                                : TLOB_MESSAGE_TOLERANCE_KEPT_STR,
               track->is_broken ? binding->priority : LOG_INFO);
-        fields_add(&fields,
-                   "MESSAGE=%s: tolerance %s: %" PRIu64 " of %" PRIu64
-                   " windows over budget in %s; %s are tolerated (burn rate %.2f)",
-                   binding->name, track->is_broken ? "broken" : "kept again", track->violations,
-                   track->windows, duration_format(binding->tolerance_window_ns, time), allowed,
-                   rate);
+        fields_add(&fields, "MESSAGE=%s: tolerance %s: %s", binding->name,
+                   track->is_broken ? "broken" : "kept again", text);
         fields_add(&fields, "TLOB_BINDING=%s", binding->name);
         fields_add(&fields, "TLOB_TOLERANCE=%s", allowed);
         fields_add(&fields, "TLOB_TOLERANCE_WINDOW_NS=%" PRIu64, binding->tolerance_window_ns);

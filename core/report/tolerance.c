@@ -4,8 +4,12 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/duration.h"
+#include "base/sentence.h"
 
 #define KEPT_AGAIN 0.9
 
@@ -95,6 +99,16 @@ double tolerance_burn_rate(const ToleranceTrack *track, const Tolerance *toleran
 
         return (double) track->violations * (double) tolerance->of /
                ((double) tolerance->allowed * (double) n);
+}
+
+char *tolerance_describe(uint64_t violations, uint64_t windows, uint64_t window_ns,
+                         const char *tolerance, double burn_rate) {
+        char time[DURATION_MAX];
+
+        return sentence_make("%" PRIu64 " of %" PRIu64
+                             " windows over budget in %s; %s are tolerated (burn rate %.2f)",
+                             violations, windows, duration_format(window_ns, time), tolerance,
+                             burn_rate);
 }
 
 bool tolerance_update(ToleranceTrack *track, const Tolerance *tolerance, uint64_t window_ns,

@@ -59,4 +59,11 @@ bool tolerance_update(ToleranceTrack *track, const Tolerance *tolerance, uint64_
  */
 double tolerance_burn_rate(const ToleranceTrack *track, const Tolerance *tolerance);
 
+/*
+ * "4 of 90 windows over budget in 1h; 3/100 are tolerated (burn rate 1.33)". tolerance: as it was
+ * written. Owned by the caller; NULL for want of memory.
+ */
+char *tolerance_describe(uint64_t violations, uint64_t windows, uint64_t window_ns,
+                         const char *tolerance, double burn_rate);
+
 #endif

@@ -41,6 +41,17 @@ static void add(Fixture *f, const char *tolerance) {
                                tolerance, "ToleranceWindowSec", "s", "1min", UINT64_C(0)));
 }
 
+/* With a tolerance of 3/100. The slot is the caller's. */
+static sd_bus_slot *listen_and_add(Fixture *f, Told *told) {
+        sd_bus_slot *slot = NULL;
+
+        assert_true(sd_bus_match_signal(f->client, &slot, NULL, TLOB_BUS_PATH,
+                                        TLOB_BUS_MANAGER_INTERFACE, "ToleranceChanged", on_signal,
+                                        told) >= 0);
+        add(f, "3/100");
+        return slot;
+}
+
 static void violate(Fixture *f, unsigned n) {
         for (unsigned i = 0; i < n; i++)
                 fake_report(&(Report){
@@ -80,10 +91,7 @@ static void test_broken_and_kept_again(void **state) {
         Fixture *f = *state;
         Told told = {};
 
-        assert_true(sd_bus_match_signal(f->client, &slot, NULL, TLOB_BUS_PATH,
-                                        TLOB_BUS_MANAGER_INTERFACE, "ToleranceChanged", on_signal,
-                                        &told) >= 0);
-        add(f, "3/100");
+        slot = listen_and_add(f, &told);
         assert_string_equal(binding_tolerance_state(binding(f)), "kept");
         violate(f, 3);
         violate(f, 1);
@@ -106,10 +114,7 @@ static void test_the_last_reports_change_nothing(void **state) {
         Fixture *f = *state;
         Told told = {};
 
-        assert_true(sd_bus_match_signal(f->client, &slot, NULL, TLOB_BUS_PATH,
-                                        TLOB_BUS_MANAGER_INTERFACE, "ToleranceChanged", on_signal,
-                                        &told) >= 0);
-        add(f, "3/100");
+        slot = listen_and_add(f, &told);
         violate(f, 2);
         binding(f)->tolerance_state.judged_ns -= 2 * UINT64_C(1000000000);
         fake_report(&(Report){ .type = REPORT_VIOLATION, .id = 9, .time_ns = now_ns() });
@@ -125,10 +130,7 @@ static void test_a_reset(void **state) {
         Fixture *f = *state;
         Told told = {};
 
-        assert_true(sd_bus_match_signal(f->client, &slot, NULL, TLOB_BUS_PATH,
-                                        TLOB_BUS_MANAGER_INTERFACE, "ToleranceChanged", on_signal,
-                                        &told) >= 0);
-        add(f, "3/100");
+        slot = listen_and_add(f, &told);
         violate(f, 4);
         wait_until(f, &told, 1);
         assert_string_equal(told.state, "broken");

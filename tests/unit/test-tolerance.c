@@ -131,6 +131,13 @@ static void test_counters_go_back(void **state) {
         assert_int_equal(track.violations, 5);
 }
 
+static void test_words(void **state) {
+        _cleanup_free_ char *text = tolerance_describe(4, 90, HOUR, "3/100", 4.0 / 3);
+
+        assert_string_equal(text, "4 of 90 windows over budget in 1h; 3/100 are tolerated (burn "
+                                  "rate 1.33)");
+}
+
 /* Years of the fastest service. */
 static void test_large_numbers(void **state) {
         const Tolerance fine = { .allowed = 1, .of = TOLERANCE_OF_MAX };
@@ -143,10 +150,10 @@ static void test_large_numbers(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_parse),         cmocka_unit_test(test_few_windows),
-                cmocka_unit_test(test_share),         cmocka_unit_test(test_time_goes_by),
-                cmocka_unit_test(test_any_pace),      cmocka_unit_test(test_counters_go_back),
-                cmocka_unit_test(test_large_numbers),
+                cmocka_unit_test(test_parse),    cmocka_unit_test(test_few_windows),
+                cmocka_unit_test(test_share),    cmocka_unit_test(test_time_goes_by),
+                cmocka_unit_test(test_any_pace), cmocka_unit_test(test_counters_go_back),
+                cmocka_unit_test(test_words),    cmocka_unit_test(test_large_numbers),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
