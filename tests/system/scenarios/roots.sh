@@ -155,6 +155,7 @@ Function=victim_a
 BudgetSec=10ms
 END
 systemctl daemon-reload
+check "what it names is ready before it starts" until_true says contained.service/a "contained.service is not running"
 check "a container runs" timeout 60 systemctl start contained
 equal "what runs in it is measured" "$(binding contained.service/a Violations)" 3
 matches "what starts it is not meant" "$(binding contained.service/program StateReason)" \
