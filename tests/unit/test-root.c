@@ -160,7 +160,7 @@ static int see_all(Temporary *tmp) {
 
 static int begin_machine(Temporary *tmp) {
         expect(unshare(CLONE_NEWNS | CLONE_NEWPID) >= 0);
-        expect(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) >= 0);
+        expect(mount(NULL, "/", "none", MS_REC | MS_PRIVATE, NULL) >= 0);
         return in_child(see_all, tmp);
 }
 
