@@ -36,7 +36,7 @@ static char *describe(const json_object *event) {
         char *text;
 
         if (*where != '\0')
-                return asprintf(&text, "blocked in %s", where) < 0 ? NULL : text;
+                return asprintf(&text, "%s %s", cause_words_for(where), where) < 0 ? NULL : text;
         if (*who != '\0')
                 return asprintf(&text, "%s, preempted by %s", state, who) < 0 ? NULL : text;
         return strdup(state);

@@ -106,7 +106,7 @@ static char *format_cause(const json_object *violation) {
                 enum tlob_state state;
                 const char *key, *words;
         } causes[] = {
-                { TLOB_SLEEPING, "blocked_in", "blocked in" },
+                { TLOB_SLEEPING, "blocked_in", NULL },
                 { TLOB_SLEEPING, "woken_by", "woken by" },
                 { TLOB_WAITING, "preempted_by", "preempted by" },
         };
@@ -121,7 +121,9 @@ static char *format_cause(const json_object *violation) {
                 const char *what = json_string(violation, causes[i].key);
 
                 if (causes[i].state == state && *what != '\0')
-                        return sentence_make("%s %s", causes[i].words, what);
+                        return sentence_make(
+                                "%s %s", causes[i].words ? causes[i].words : cause_words_for(what),
+                                what);
         }
         return strdup(tlob_state_to_string(state));
 }

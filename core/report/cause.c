@@ -66,6 +66,23 @@ static int find_blocked_in(const Stack *stack, char **ret) {
         return 0;
 }
 
+const char *cause_words_for(const char *blocked_in) {
+        static const struct {
+                const char *function, *words;
+        } held_up[] = {
+                { "do_signal_stop", "stopped in" },
+                { "ptrace_stop", "stopped by a debugger in" },
+                { "do_freezer_trap", "frozen in" },
+                { "__refrigerator", "frozen in" },
+                { "get_signal", "stopped or frozen in" }, /* the first and the third, inlined */
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(held_up); i++)
+                if (streq(blocked_in, held_up[i].function))
+                        return held_up[i].words;
+        return "blocked in";
+}
+
 static int make_frames(const Stack *stack, char ***ret) {
         _cleanup_(strings_freep) char **frames = NULL;
 

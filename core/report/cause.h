@@ -43,6 +43,12 @@ typedef struct Peers {
         Peer preempted_by; /* who had the CPU for most of the time that the window waited */
 } Peers;
 
+/*
+ * What goes before the function of the kernel in which a task is blocked: "blocked in", or what was
+ * done to it where that is no sleep of its own, "stopped or frozen in". Static.
+ */
+const char *cause_words_for(const char *blocked_in);
+
 /* Strings are escaped, and NULL where nothing is known. */
 typedef struct Cause {
         char *blocked_in;   /* function of the kernel */

@@ -198,9 +198,13 @@ static void format_cause(const Violation *violation, char buf[static CAUSE_MAX])
                 what = cause->preempted_by;
                 break;
         case TLOB_SLEEPING:
-                words = cause->blocked_in && *cause->blocked_in ? "blocked in" : "woken by";
-                what = cause->blocked_in && *cause->blocked_in ? cause->blocked_in
-                                                               : cause->woken_by;
+                if (cause->blocked_in && *cause->blocked_in) {
+                        words = cause_words_for(cause->blocked_in);
+                        what = cause->blocked_in;
+                } else {
+                        words = "woken by";
+                        what = cause->woken_by;
+                }
                 break;
         default:
                 break;

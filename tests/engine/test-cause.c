@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 
 #include "engine.h"
 #include "report/cause.h"
@@ -118,6 +119,26 @@ static void test_a_sleeper_is_woken_by_a_task(void **state) {
         assert_non_null(told.why.blocked_in);
         assert_non_null(strstr(told.why.blocked_in, "pipe"));
         assert_peer(told.why_at_last.woken_by, program_invocation_short_name, getpid());
+}
+
+/* Whoever stops it, it is not its own sleep. */
+static void test_a_sleeper_is_stopped(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        _cleanup_(told_done) Told told = {};
+        Engine *engine = *state;
+
+        add(engine, "SleepingBudgetSec", "500ms");
+        victim_start(&victim, "a( say:ready )");
+        victim_expect(&victim, "ready");
+        assert_int_equal(kill(victim.pid, SIGSTOP), 0);
+        wait_for_violation(engine, &told);
+        assert_int_equal(kill(victim.pid, SIGCONT), 0);
+        victim_continue(&victim);
+        victim_finish(&victim);
+
+        assert_int_equal(told.violation.state, TLOB_SLEEPING);
+        assert_non_null(told.why.blocked_in);
+        assert_memory_equal(cause_words_for(told.why.blocked_in), "stopped", strlen("stopped"));
 }
 
 static void prefer(const Victim *victim, int priority) {
@@ -324,6 +345,8 @@ ENGINE_TESTS(cause) {
                 cmocka_unit_test_setup_teardown(test_a_sleeper_is_woken_by_the_clock, engine_setup,
                                                 engine_teardown),
                 cmocka_unit_test_setup_teardown(test_a_sleeper_is_woken_by_a_task, engine_setup,
+                                                engine_teardown),
+                cmocka_unit_test_setup_teardown(test_a_sleeper_is_stopped, engine_setup,
                                                 engine_teardown),
                 cmocka_unit_test_setup_teardown(test_a_waiter_was_preempted, engine_setup,
                                                 engine_teardown),

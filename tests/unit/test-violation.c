@@ -59,6 +59,12 @@ static void test_cause(void **state) {
                         "nginx.service/request: over its 5ms budget in nginx[4711]: 5.0ms so far "
                         "(running 0.2ms, waiting 0.1ms, sleeping 4.7ms), blocked in pipe_read");
 
+        violation.cause.blocked_in = (char *) "get_signal";
+        assert_sentence(&violation,
+                        "nginx.service/request: over its 5ms budget in nginx[4711]: 5.0ms so far "
+                        "(running 0.2ms, waiting 0.1ms, sleeping 4.7ms), stopped or frozen in "
+                        "get_signal");
+
         /* Who had its CPU meanwhile is not why it slept. */
         violation.cause.blocked_in = NULL;
         assert_sentence(&violation,
