@@ -7,7 +7,7 @@
  * (https://systemd.io/JOURNAL_NATIVE_PROTOCOL): one datagram an entry, one field a line, or where
  * the value has a line break in it, its length as 64 bits, little-endian, before it.
  *
- * What journald does not take, also when it is not there, is queued, up to QUEUE_MAX bytes, and
+ * What journald does not take, also when it is not there, is queued, as far as there is room, and
  * sent when somebody calls journal_socket_flush(): nobody waits here, and there is no event loop.
  * Entries too long for a datagram, which would have to be sent as a file descriptor, are refused:
  * none of ours comes near.
@@ -23,10 +23,7 @@
 
 #include "base/cleanup.h"
 
-#define QUEUE_MAX (1 << 20)
-
 typedef struct Datagram {
-        struct Datagram *next;
         size_t size;
         char bytes[];
 } Datagram;
@@ -34,12 +31,9 @@ typedef struct Datagram {
 static struct {
         const char *path;
         int fd;
-        Datagram *first;
-        Datagram **end;
-        size_t n;
-        size_t bytes;
+        JournalQueue *queue; /* NULL: nothing was ever queued */
         JournalSocketDrops drops;
-} journal = { .path = "/run/systemd/journal/socket", .fd = -EBADF, .end = &journal.first };
+} journal = { .path = "/run/systemd/journal/socket", .fd = -EBADF };
 
 /* The most that a field takes: its bytes, a length, two line breaks. */
 static size_t fields_size(const struct iovec *fields, size_t n) {
@@ -81,7 +75,6 @@ static Datagram *datagram_new(const struct iovec *fields, size_t n) {
         for (size_t i = 0; i < n; i++)
                 p = append_field(p, &fields[i]);
         datagram->size = (size_t) (p - datagram->bytes);
-        datagram->next = NULL;
         return datagram;
 }
 
@@ -91,7 +84,7 @@ static bool may_take_it_later(int error) {
 }
 
 /* Returns 0, -EAGAIN if journald does not take it now, or another negative errno. */
-static int datagram_send(const Datagram *datagram) {
+static int send_bytes(const void *bytes, size_t size) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
 
         if (journal.fd < 0)
@@ -99,38 +92,25 @@ static int datagram_send(const Datagram *datagram) {
         if (journal.fd < 0)
                 return -errno;
         strncpy(address.sun_path, journal.path, sizeof(address.sun_path) - 1);
-        if (sendto(journal.fd, datagram->bytes, datagram->size, MSG_NOSIGNAL, &address,
-                   sizeof(address)) >= 0)
+        if (sendto(journal.fd, bytes, size, MSG_NOSIGNAL, &address, sizeof(address)) >= 0)
                 return 0;
         return may_take_it_later(errno) ? -EAGAIN : -errno;
 }
 
-static int enqueue(Datagram *datagram) {
-        if (journal.bytes + datagram->size > QUEUE_MAX) {
+static int enqueue(const void *bytes, size_t size) {
+        int r = 0;
+
+        if (!journal.queue)
+                r = journal_queue_new(&journal.queue);
+        if (r >= 0)
+                r = journal_queue_push(journal.queue, bytes, size);
+        if (r < 0)
                 journal.drops.stalled++;
-                free(datagram);
-                return -ENOBUFS;
-        }
-        *journal.end = datagram;
-        journal.end = &datagram->next;
-        journal.n++;
-        journal.bytes += datagram->size;
-        return 0;
-}
-
-static void dequeue(void) {
-        Datagram *datagram = journal.first;
-
-        journal.first = datagram->next;
-        if (!journal.first)
-                journal.end = &journal.first;
-        journal.n--;
-        journal.bytes -= datagram->size;
-        free(datagram);
+        return r;
 }
 
 int journal_socket_send(const struct iovec *fields, size_t n) {
-        Datagram *datagram;
+        _cleanup_free_ Datagram *datagram = NULL;
         int r;
 
         datagram = datagram_new(fields, n);
@@ -138,39 +118,54 @@ int journal_socket_send(const struct iovec *fields, size_t n) {
                 return -ENOMEM;
 
         /* In their order: what is queued goes first. */
-        r = journal_socket_flush() > 0 ? -EAGAIN : datagram_send(datagram);
+        r = -EAGAIN;
+        if (journal_socket_flush() == 0)
+                r = send_bytes(datagram->bytes, datagram->size);
         if (r == -EAGAIN)
-                return enqueue(datagram);
+                return enqueue(datagram->bytes, datagram->size);
         if (r < 0)
                 journal.drops.refused++;
-        free(datagram);
         return r;
 }
 
 size_t journal_socket_flush(void) {
-        while (journal.first) {
-                int r = datagram_send(journal.first);
+        const void *bytes;
+        size_t size;
+
+        while (journal.queue && journal_queue_first(journal.queue, &bytes, &size)) {
+                int r = send_bytes(bytes, size);
 
                 if (r == -EAGAIN)
                         break;
                 if (r < 0)
                         journal.drops.refused++;
-                dequeue();
+                journal_queue_pop(journal.queue);
         }
-        return journal.n;
+        return journal_socket_pending();
 }
 
 size_t journal_socket_pending(void) {
-        return journal.n;
+        return journal.queue ? journal_queue_count(journal.queue) : 0;
 }
 
 JournalSocketDrops journal_socket_drops(void) {
         return journal.drops;
 }
 
+void journal_socket_use(JournalQueue *queue) {
+        _cleanup_(journal_queue_freep) JournalQueue *before = journal.queue;
+        const void *bytes;
+        size_t size;
+
+        journal.queue = queue;
+        while (before && journal_queue_first(before, &bytes, &size)) {
+                (void) enqueue(bytes, size);
+                journal_queue_pop(before);
+        }
+}
+
 void journal_socket_set_path(const char *path) {
-        while (journal.first)
-                dequeue();
+        journal.queue = journal_queue_free(journal.queue);
         journal.fd = safe_close(journal.fd);
         journal.path = path;
         journal.drops = (JournalSocketDrops){};

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "journal-queue.h"
+
 /*
  * The way to journald, for the daemon's log and for reports. There is one for the process, like
  * standard error: whoever logs needs no handle.
@@ -31,6 +33,12 @@ size_t journal_socket_flush(void);
 size_t journal_socket_pending(void);
 
 JournalSocketDrops journal_socket_drops(void);
+
+/*
+ * Queues there from now on, behind what is in it; what is queued already comes last, and is dropped
+ * where there is no room. The queue becomes the socket's.
+ */
+void journal_socket_use(JournalQueue *queue);
 
 /* For tests: another socket than journald's, a static string. Begins anew, with nothing queued. */
 void journal_socket_set_path(const char *path);

@@ -214,10 +214,8 @@ static uint64_t *kept_unwritten(const Slot *slot) {
 static void inherit_unwritten(Slot *slot) {
         uint64_t *kept = kept_unwritten(slot), n = kept ? *kept : 0;
 
-        if (n == 0)
-                return;
-        slot->backends->handlers->unwritten(n, slot->backends->userdata);
-        *kept = 0;
+        if (n > 0)
+                slot->backends->handlers->unwritten(n, slot->backends->userdata);
 }
 
 void backends_note_unwritten(Backends *b, uint64_t n) {

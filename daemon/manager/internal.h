@@ -130,7 +130,9 @@ struct Manager {
         sd_event_source *journal_retry; /* pending while entries wait for the journal */
         uint64_t journal_wait_usec;     /* until the next attempt */
         uint64_t n_unwritten;           /* entries that it never got, as far as it was told */
-        size_t n_pending;               /* entries that wait, as last noted */
+        uint64_t n_inherited_unwritten; /* the same of the daemon before, not told yet */
+        size_t n_pending;               /* entries that end with the daemon, as last noted */
+        bool is_journal_kept;           /* those that wait do not */
         uint64_t n_suppressed;
         int cgroup_root;
 

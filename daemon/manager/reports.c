@@ -347,7 +347,3 @@ void manager_on_loss(uint64_t n, void *userdata) {
         (void) journal_loss(n);
         manager_tell(m, records_lost, n);
 }
-
-void manager_on_unwritten(uint64_t n, void *userdata) {
-        (void) journal_unwritten(n);
-}

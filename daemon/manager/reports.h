@@ -26,9 +26,6 @@ void manager_take_over_limit(Manager *manager, Binding *binding);
 /* Says what was held back of a binding and has not been said yet. */
 void manager_announce_suppressed(Manager *manager, Binding *binding);
 
-/* So many entries did not reach the journal when the daemon before this one ended. */
-void manager_on_unwritten(uint64_t n, void *userdata);
-
 /* To be called when something about the limit of a binding, or its place, has changed. */
 void manager_note_limit(const Binding *binding);
 

@@ -21,14 +21,27 @@
 #define RETRY_LATE_USEC 1000000
 #define DRAIN_USEC      500000
 
-/* The queue is empty, whoever has sent what was in it: were entries dropped since this was said? */
+/* Entries that were dropped since this was said, also by the daemon before this one. */
+static uint64_t untold_drops(const Manager *m) {
+        return m->n_inherited_unwritten + journal_socket_drops().stalled - m->n_unwritten;
+}
+
+/* The queue is empty, whoever has sent what was in it. */
 static void announce_drops(Manager *m) {
-        uint64_t n = journal_socket_drops().stalled - m->n_unwritten;
+        uint64_t n = untold_drops(m);
 
         if (n == 0)
                 return;
-        m->n_unwritten += n;
+        m->n_inherited_unwritten = 0;
+        m->n_unwritten = journal_socket_drops().stalled;
         (void) journal_unwritten(n);
+}
+
+void manager_on_unwritten(uint64_t n, void *userdata) {
+        Manager *m = userdata;
+
+        m->n_inherited_unwritten += n;
+        m->n_pending = SIZE_MAX; /* to be noted again, whatever becomes of it */
 }
 
 static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -46,12 +59,11 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 /*
- * For the next daemon: what waits here when this one ends is lost, however that happens, and so is
- * what was dropped and has not been said.
+ * For the next daemon: what waits here when this one ends is lost, however that happens, unless it
+ * is kept; and so is what was dropped and has not been said.
  */
 static void note_pending(Manager *m) {
-        size_t n = journal_socket_pending() +
-                   (size_t) (journal_socket_drops().stalled - m->n_unwritten);
+        size_t n = (m->is_journal_kept ? 0 : journal_socket_pending()) + (size_t) untold_drops(m);
 
         if (m->n_pending == n)
                 return;

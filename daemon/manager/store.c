@@ -3,7 +3,8 @@
 /*
  * What the service manager keeps from one daemon to the next (FileDescriptorStoreMax=, see
  * sd_notify(3)): the descriptors by which a back end goes on where it stood. They are known by the
- * name of the back end. systemd forgets them when the service is stopped.
+ * name of the back end. systemd forgets them when the service is stopped. Beside them is what waits
+ * for journald.
  *
  * Or there is a directory, in which back ends keep what they have by themselves. Then nothing is in
  * the hands of the service manager.
@@ -15,13 +16,16 @@
 #include <stdlib.h>
 #include <systemd/sd-daemon.h>
 
+#include "journal-socket.h"
 #include "keep.h"
 #include "log.h"
 
-/* FDNAME: "bpf-0", "bpf-1". */
+/* FDNAME: "bpf-0", "bpf-1", "journal". */
 typedef struct StoreName {
         char text[32];
 } StoreName;
+
+static const StoreName journal_name = { "journal" };
 
 static StoreName name_of(const BackendOps *ops, size_t i) {
         StoreName name;
@@ -91,6 +95,30 @@ static bool tell_service_manager(const BackendOps *ops, const int *fds) {
         return all;
 }
 
+/* What waits for journald: of the daemon before, if fd is not negative, and from now on. */
+static void keep_journal(Manager *m, int fd) {
+        JournalQueue *queue = NULL;
+        bool inherited;
+        int r;
+
+        inherited = fd >= 0 && journal_queue_inherit(fd, &queue) >= 0;
+        if (!inherited) {
+                safe_close(fd);
+                (void) notify(&journal_name, NULL);
+                r = journal_queue_new(&queue);
+                if (r < 0) {
+                        log_warning_errno(r, "Journal entries that wait end with tlobd: %m");
+                        return;
+                }
+        }
+        journal_socket_use(queue);
+        fd = journal_queue_get_fd(queue);
+        if (m->keep_in)
+                (void) notify(&journal_name, NULL);
+        else
+                m->is_journal_kept = inherited || notify(&journal_name, &fd) > 0;
+}
+
 /* What is nobody's any more is closed. */
 static void take_from_service_manager(Manager *m) {
         const BackendOps *ops;
@@ -98,6 +126,7 @@ static void take_from_service_manager(Manager *m) {
         int n;
 
         n = sd_listen_fds_with_names(true, &names);
+        keep_journal(m, take(names, n, &journal_name));
         if (n <= 0)
                 return;
         for (size_t i = 0; (ops = backends_get(m->backends, i)); i++)

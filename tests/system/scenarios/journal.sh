@@ -63,11 +63,26 @@ is_told_of() { # NUMBER
 check "and how much" until_true is_told_of 8800
 check "but some was" [ "$(entries "$violation")" -gt 600 ]
 
-# What waits when tlobd ends is lost: that is said, too, by the next one.
-told=$(($(entries "$violation") + $(entries "$completion") + $(unwritten)))
+# What waits when tlobd ends, however that happens, is for the next one.
 journald=$(systemctl show -P MainPID systemd-journald)
+before=$(entries "$violation") before_ends=$(entries "$completion") lost=$(unwritten)
+for end in "systemctl restart --no-block tlobd" "systemctl kill --signal=KILL --kill-whom=main tlobd"; do
+        check "journald stands still" kill -STOP "$journald"
+        "$victim" repeat:200 '(' 'a(' sleep:1100000 ')' ')' >/dev/null
+        pid=$(main_pid)
+        # shellcheck disable=SC2086
+        check "$end" $end
+        check "there is another" until_true started_anew "$pid"
+        check "journald goes on" kill -CONT "$journald"
+        before=$((before + 200)) before_ends=$((before_ends + 200))
+        check "all that waited is there" until_true have "$completion" "$before_ends"
+        equal "each violation once" "$(entries "$violation") $(reported_windows nap | sort | uniq -d)" "$before "
+        equal "and nothing was lost" "$(unwritten)" "$lost"
+done
+
+# More than there is room for is lost, and that is said, too.
+told=$(($(entries "$violation") + $(entries "$completion") + $(unwritten)))
 check "journald stands still" kill -STOP "$journald"
-# More than is kept for it.
 "$victim" repeat:1500 '(' 'a(' sleep:1100000 ')' ')' >/dev/null
 pid=$(main_pid)
 check "tlobd is restarted meanwhile" systemctl restart --no-block tlobd

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef JOURNAL_QUEUE_H
+#define JOURNAL_QUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/cleanup.h"
+
+/*
+ * Datagrams that journald has not taken, in memory without a file that can outlive this process:
+ * who gets its descriptor goes on with what is in it, whenever the process before was killed.
+ */
+typedef struct JournalQueue JournalQueue;
+
+/* How much it holds: of each datagram a length, too. */
+#define JOURNAL_QUEUE_SIZE (1 << 20)
+
+/* Empty. Returns 0 or a negative errno. */
+int journal_queue_new(JournalQueue **ret);
+
+/*
+ * That of a predecessor, by a descriptor that becomes its own. Returns 0, -ESTALE if it is none or
+ * is not sound, another negative errno; then fd stays the caller's.
+ */
+int journal_queue_inherit(int fd, JournalQueue **ret);
+JournalQueue *journal_queue_free(JournalQueue *queue);
+DEFINE_CLEANUP(JournalQueue, journal_queue_free);
+
+/* Stays the queue's. */
+int journal_queue_get_fd(const JournalQueue *queue);
+
+/* Copies. Returns 0, or -ENOBUFS if there is no room. */
+int journal_queue_push(JournalQueue *queue, const void *bytes, size_t size);
+
+/* Valid until the next call on the queue; false: it is empty. */
+bool journal_queue_first(const JournalQueue *queue, const void **ret, size_t *ret_size);
+
+/* Drops the first one, which must be there. */
+void journal_queue_pop(JournalQueue *queue);
+
+size_t journal_queue_count(const JournalQueue *queue);
+
+#endif
