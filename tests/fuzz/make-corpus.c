@@ -99,6 +99,15 @@ static int write_kept(const char *directory) {
         return r < 0 ? r : write_seed(directory, "kept", "without-ends", &seed, sizeof(seed));
 }
 
+/* Two datagrams, as in journal-queue.c: positions, then a length before each. */
+static int write_queue(const char *directory) {
+        static const uint64_t seed[] = {
+                0, UINT64_C(40) << 32, 5, 0, 9, 0, 0,
+        };
+
+        return write_seed(directory, "journal-queue", "two", seed, sizeof(seed));
+}
+
 static uint8_t find_method(const char *interface, const char *name) {
         for (uint8_t i = 0; i < call_n_methods; i++)
                 if (strcmp(call_methods[i].interface, interface) == 0 &&
@@ -209,5 +218,5 @@ int main(int argc, char *argv[]) {
                 return 2;
         }
         return write_elf(argv[1]) < 0 || write_cache(argv[1]) < 0 || write_kept(argv[1]) < 0 ||
-               write_calls(argv[1]) < 0 || write_texts(argv[1]) < 0;
+               write_queue(argv[1]) < 0 || write_calls(argv[1]) < 0 || write_texts(argv[1]) < 0;
 }

@@ -40,14 +40,23 @@ case $(uname -r) in
 *) left_out='keep takeover' ;;
 esac
 
+# What is wrong, in a line: where a test of cmocka failed.
+wrong() {
+        sed -n 's,^\[   LINE   \] --- \(.*/\)*,,p; s,^\[  ERROR   \] --- ,,p' "$run/output" | xargs
+}
+
 mapfile -t together < <("$tests/test-together" list)
 for test in "${alone[@]}"; do
         case " ${together[*]} $left_out " in
         *" ${test##*/test-} "*) continue ;;
         esac
         begin=$SECONDS
-        "$test" 2>&1
-        check "${test##*/} passes" test $? = 0
+        "$test" 2>&1 | tee "$run/output"
+        if [ "${PIPESTATUS[0]}" = 0 ]; then
+                passed "${test##*/} passes"
+        else
+                failed "${test##*/} passes: $(wrong)"
+        fi
         echo "# it took $((SECONDS - begin)) s"
 done
 
