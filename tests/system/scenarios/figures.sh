@@ -72,6 +72,59 @@ row 'from the fork of systemd to that' "$(cut -d' ' -f2 "$run/first" | spread ms
 systemctl stop first.service
 rm "$etc/first.service"
 
+# The longest time without a report across a restart, of a service that breaks its budget all the time.
+printf '[Service]\nExecStart=%s repeat:1000000 ( a( sleep:10000000 ) )\n[X-Tlob a]\nFunction=victim_a\nBudgetSec=5ms\n' \
+        "$victim" >"$etc/over.service"
+mkdir -p /run/systemd/system/tlobd.service.d
+printf '[Unit]\nStartLimitIntervalSec=0\n' >/run/systemd/system/tlobd.service.d/figures.conf
+
+has_reported() { # NUMBER
+        [ "$(reported_windows over.service/a | wc -l)" -ge "$1" ]
+}
+kill_tlobd() {
+        systemctl kill --signal=KILL --kill-whom=main tlobd
+}
+
+# silence COMMAND...: in ms, as the journal has it.
+silence() {
+        local cursor pid
+
+        pause 1
+        pid=$(tlobd_pid)
+        cursor=$(journalctl --boot -q -t tlob -n 1 --show-cursor | sed -n 's/^-- cursor: //p')
+        "$@"
+        until_true started_anew "$pid"
+        until_true has_reported $(($(reported_windows over.service/a | wc -l) + 50))
+        journalctl --boot -q -t tlob -o json --cursor="$cursor" MESSAGE_ID=270a2c0044b740cdb4f203a0156802cb |
+                jq -s 'map(.__MONOTONIC_TIMESTAMP | tonumber) | [.[1:], .[:-1]] | transpose |
+                        map((.[0] // .[1]) - .[1]) | max / 1000'
+}
+
+for n in 1 100; do
+        for ((i = 1; i < n; i++)); do
+                printf '[Service]\nExecStart=/bin/true\n[X-Tlob x]\nExecutable=%s\nFunction=victim_c\nBudgetSec=1s\n' \
+                        "$victim" >"$etc/idle-$i.service"
+        done
+        systemctl daemon-reload
+        tlobctl reload
+        systemctl start over.service
+        for how in "systemctl restart tlobd" kill_tlobd; do
+                for _ in {1..10}; do
+                        # shellcheck disable=SC2086
+                        silence $how
+                done >"$run/silences"
+                row "without a report, $([ "$how" = kill_tlobd ] && echo 'killed and started by systemd' || echo "$how"), $n bindings" \
+                        "$(spread ms <"$run/silences")"
+        done
+        systemctl stop over.service
+        check "and each was reported" until_true has_reported "$(binding over.service/a Violations)"
+        equal "once" "$(reported_windows over.service/a | sort | uniq -d)" ""
+        equal "no entry was lost" "$(unwritten)" 0
+done
+rm -r "$etc/over.service" "$etc"/idle-* /run/systemd/system/tlobd.service.d
+systemctl daemon-reload
+tlobctl reload
+
 # A daemon-reload, until all bindings are as written.
 for n in 10 1000; do
         for ((i = 0; i < n; i++)); do
