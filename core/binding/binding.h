@@ -14,7 +14,7 @@
 #include "binding/file.h"
 #include "binding/rate-limit.h"
 #include "elf/file.h"
-#include "elf/function-exits.h"
+#include "elf/exits.h"
 #include "elf/inlined.h"
 #include "elf/probe-kind.h"
 #include "report/tolerance.h"

@@ -28,6 +28,7 @@
 #include <inttypes.h>
 
 #include "base/sentence.h"
+#include "elf/function-exits.h"
 #include "elf/probe-kind.h"
 
 #define ASK_FOR_PROBE                                                                              \

@@ -32,7 +32,6 @@
 #include "elf/unwind.h"
 
 #define PARTS_MAX 32
-_Static_assert(GO_EXITS_MAX <= FUNCTION_EXITS_MAX, "a function of Go can have more ways out");
 
 typedef struct Search {
         const ElfFile *elf;
@@ -47,13 +46,6 @@ typedef struct Search {
 static int refuse(Search *search, const char *reason) {
         search->reason = reason;
         return -EOPNOTSUPP;
-}
-
-void function_exits_done(FunctionExits *exits) {
-        free(exits->offsets);
-        free(exits->successor);
-        free(exits->several);
-        *exits = (FunctionExits){};
 }
 
 static void search_done(Search *search) {
@@ -326,33 +318,6 @@ static int search_all(Search *search, uint64_t address, uint64_t entry) {
         return choose_start(search, entry);
 }
 
-/* One in Go, which is read in another way. */
-static int find_in_go(const ElfFile *elf, uint64_t address, FunctionExits *ret,
-                      const char **ret_reason) {
-        GoExits exits = {};
-        char *several;
-        int r;
-
-        r = go_function_find_exits(elf, address, &exits, ret_reason);
-        if (r < 0)
-                return r;
-        several = strdup("is in Go, whose goroutines move from thread to thread");
-        if (!several) {
-                go_exits_done(&exits);
-                return -ENOMEM;
-        }
-        *ret = (FunctionExits){
-                .offsets = exits.offsets,
-                .n = exits.n,
-                .n_returns = exits.n_returns,
-                .n_switches = exits.n_switches,
-                .start = exits.start,
-                .successor = exits.successor,
-                .several = several,
-        };
-        return 0;
-}
-
 int function_find_exits(const ElfFile *elf, uint64_t entry, FunctionExits *ret,
                         const char **ret_reason) {
         Search search = { .elf = elf };
@@ -365,7 +330,7 @@ int function_find_exits(const ElfFile *elf, uint64_t entry, FunctionExits *ret,
         else {
                 address = segment_address(&phdr, entry);
                 if (go_function_is_at(elf, address))
-                        return find_in_go(elf, address, ret, ret_reason);
+                        return go_function_find_exits(elf, address, ret, ret_reason);
                 if (!elf_file_extent_at(elf, address, &start, &size))
                         r = refuse(&search,
                                    "has neither a symbol nor unwind information that tells "

@@ -26,19 +26,13 @@
 typedef struct Search {
         const ElfFile *elf;
         FunctionCode code;
-        GoExits exits;
+        FunctionExits exits;
         const char *reason;
 } Search;
 
 static int refuse(Search *search, const char *reason) {
         search->reason = reason;
         return -EOPNOTSUPP;
-}
-
-void go_exits_done(GoExits *exits) {
-        free(exits->offsets);
-        free(exits->successor);
-        *exits = (GoExits){};
 }
 
 bool go_function_is_at(const ElfFile *elf, uint64_t address) {
@@ -58,11 +52,11 @@ static bool is_of_runtime(const char *name) {
 }
 
 static int add_exit(Search *search, uint64_t address) {
-        GoExits *exits = &search->exits;
+        FunctionExits *exits = &search->exits;
         uint64_t *offsets;
         GElf_Phdr phdr;
 
-        if (exits->n == GO_EXITS_MAX)
+        if (exits->n == FUNCTION_EXITS_MAX)
                 return refuse(search, "has too many ways out");
         if (!elf_file_find_code(search->elf, address, false, &phdr))
                 return refuse(search, "does not lie in the file where Go's table says");
@@ -131,7 +125,7 @@ static bool comes_back(const FunctionCode *code) {
 
 static int choose_start(Search *search, const uint8_t *bytes, const SymbolFunction *function) {
         GoPrologue prologue = { .body = function->address };
-        GoExits *exits = &search->exits;
+        FunctionExits *exits = &search->exits;
         GElf_Phdr phdr;
         int r;
 
@@ -235,7 +229,7 @@ static int compare_offsets(const void *a, const void *b) {
 }
 
 static int search_all(Search *search, uint64_t address) {
-        GoExits *exits = &search->exits;
+        FunctionExits *exits = &search->exits;
         SymbolFunction function;
         int r;
 
@@ -253,10 +247,11 @@ static int search_all(Search *search, uint64_t address) {
         if (r < 0)
                 return r;
         qsort(exits->offsets, exits->n, sizeof(*exits->offsets), compare_offsets);
-        return 0;
+        return free_and_strdup(&exits->several,
+                               "is in Go, whose goroutines move from thread to thread");
 }
 
-int go_function_find_exits(const ElfFile *elf, uint64_t address, GoExits *ret,
+int go_function_find_exits(const ElfFile *elf, uint64_t address, FunctionExits *ret,
                            const char **ret_reason) {
         Search search = { .elf = elf };
         int r;
@@ -266,9 +261,9 @@ int go_function_find_exits(const ElfFile *elf, uint64_t address, GoExits *ret,
                 *ret_reason = search.reason;
         if (r >= 0) {
                 *ret = search.exits;
-                search.exits = (GoExits){};
+                search.exits = (FunctionExits){};
         }
         function_code_done(&search.code);
-        go_exits_done(&search.exits);
+        function_exits_done(&search.exits);
         return r;
 }

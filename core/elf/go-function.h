@@ -6,21 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "elf/exits.h"
 #include "elf/file.h"
-
-#define GO_EXITS_MAX 1024
-
-/* As in FunctionExits, but for why one of them is not enough: it never is. */
-typedef struct GoExits {
-        uint64_t *offsets;
-        size_t n;
-        size_t n_returns;
-        size_t n_switches;
-        uint64_t start;
-        char *successor;
-} GoExits;
-
-void go_exits_done(GoExits *exits);
 
 /* Does a function of Go begin at that address? */
 bool go_function_is_at(const ElfFile *elf, uint64_t address);
@@ -29,7 +16,7 @@ bool go_function_is_at(const ElfFile *elf, uint64_t address);
  * As function_find_exits(), of the function of Go at that address. Besides its ways out, it finds
  * where in the runtime a goroutine leaves its thread.
  */
-int go_function_find_exits(const ElfFile *elf, uint64_t address, GoExits *ret,
+int go_function_find_exits(const ElfFile *elf, uint64_t address, FunctionExits *ret,
                            const char **ret_reason);
 
 #endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef ELF_EXITS_H
+#define ELF_EXITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Every instruction at which control can leave a function. */
+
+#define FUNCTION_EXITS_MAX 1024
+
+typedef struct FunctionExits {
+        uint64_t *offsets; /* in the file, ascending; owned */
+        size_t n;
+        size_t n_returns; /* of these, how many are RET; the others are jumps to other functions */
+        /*
+         * Or places in the runtime of Go, of a function of Go only: there, its goroutine leaves the
+         * thread.
+         */
+        size_t n_switches;
+        uint64_t start;  /* where the probe of the start belongs: an offset in the file */
+        char *successor; /* a function that it jumps to, NULL: none that has a name; owned */
+        /*
+         * Why one of them is not enough, as the end of a sentence about the function; NULL: it is
+         * enough. Owned.
+         */
+        char *several;
+} FunctionExits;
+
+void function_exits_done(FunctionExits *exits);
+
+#endif
