@@ -121,6 +121,10 @@ static int on_tolerance(sd_bus_message *m, void *userdata, sd_bus_error *error) 
                 return r < 0 ? r : 0;
         if (monitor->client->output.json != JSON_OFF)
                 return output_json(&monitor->client->output, event);
+        if (*json_string(event, "state") == '\0') {
+                printf("%s: tolerance no longer judged\n", json_string(event, "binding"));
+                return 0;
+        }
         printf("%s: tolerance %s: %" PRIu64 " of %" PRIu64 " windows over budget\n",
                json_string(event, "binding"),
                streq(json_string(event, "state"), "broken") ? "broken" : "kept again",

@@ -15,6 +15,7 @@
 #include <syslog.h>
 
 #include "base/duration.h"
+#include "base/sentence.h"
 #include "journal-socket.h"
 #include "report/fields.h"
 #include "tlob-messages.h"
@@ -96,9 +97,9 @@ int journal_loss(uint64_t n) {
 
         begin(&fields, TLOB_MESSAGE_LOSS_STR, LOG_WARNING);
         fields_add(&fields,
-                   "MESSAGE=%" PRIu64 " reports were lost because the buffer was full; their "
+                   "MESSAGE=%" PRIu64 " %s lost because the buffer was full; their "
                    "violations are counted. Raise RingBufferSize= in tlobd.conf.",
-                   n);
+                   n, n == 1 ? "report was" : "reports were");
         fields_add(&fields, "TLOB_LOST=%" PRIu64, n);
         return send_entry(&fields);
 }
@@ -108,9 +109,9 @@ int journal_unwritten(uint64_t n) {
 
         begin(&fields, TLOB_MESSAGE_UNWRITTEN_STR, LOG_WARNING);
         fields_add(&fields,
-                   "MESSAGE=%" PRIu64 " entries were lost because the journal accepted none for "
+                   "MESSAGE=%" PRIu64 " %s lost because the journal accepted none for "
                    "some time; their violations are counted, and were sent as signals.",
-                   n);
+                   n, n == 1 ? "entry was" : "entries were");
         fields_add(&fields, "TLOB_UNWRITTEN=%" PRIu64, n);
         return send_entry(&fields);
 }
@@ -136,27 +137,39 @@ int journal_binding_recovery(const Binding *binding) {
         return send_entry(&fields);
 }
 
+/* "broken", "kept again", with figures; and what is no longer configured has neither. */
+static char *describe_tolerance(const Binding *binding, double rate) {
+        const ToleranceTrack *track = binding->tolerance_state.track;
+        _cleanup_free_ char *text = NULL;
+
+        if (binding->tolerance.allowed == 0)
+                return sentence_make("%s: tolerance no longer judged", binding->name);
+        text = tolerance_describe(track->violations, track->windows, binding->tolerance_window_ns,
+                                  binding->tolerance_text ?: "", rate);
+        if (!text)
+                return NULL;
+        return sentence_make("%s: tolerance %s: %s", binding->name,
+                             track->is_broken ? "broken" : "kept again", text);
+}
+
 int journal_tolerance(const Binding *binding) {
         const ToleranceTrack *track = binding->tolerance_state.track;
         double rate = tolerance_burn_rate(track, &binding->tolerance);
-        const char *allowed = binding->tolerance_text ?: "";
+        const char *state = binding_tolerance_state(binding);
+        bool is_broken = streq(state, "broken");
         _cleanup_(fields_done) Fields fields = {};
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = describe_tolerance(binding, rate);
 
-        text = tolerance_describe(track->violations, track->windows, binding->tolerance_window_ns,
-                                  allowed, rate);
         if (!text)
                 return -ENOMEM;
         begin(&fields,
-              track->is_broken ? TLOB_MESSAGE_TOLERANCE_BROKEN_STR
-                               : TLOB_MESSAGE_TOLERANCE_KEPT_STR,
-              track->is_broken ? binding->priority : LOG_INFO);
-        fields_add(&fields, "MESSAGE=%s: tolerance %s: %s", binding->name,
-                   track->is_broken ? "broken" : "kept again", text);
+              is_broken ? TLOB_MESSAGE_TOLERANCE_BROKEN_STR : TLOB_MESSAGE_TOLERANCE_KEPT_STR,
+              is_broken ? binding->priority : LOG_INFO);
+        fields_add(&fields, "MESSAGE=%s", text);
         fields_add(&fields, "TLOB_BINDING=%s", binding->name);
-        fields_add(&fields, "TLOB_TOLERANCE=%s", allowed);
+        fields_add(&fields, "TLOB_TOLERANCE=%s", binding->tolerance_text ?: "");
         fields_add(&fields, "TLOB_TOLERANCE_WINDOW_NS=%" PRIu64, binding->tolerance_window_ns);
-        fields_add(&fields, "TLOB_TOLERANCE_STATE=%s", track->is_broken ? "broken" : "kept");
+        fields_add(&fields, "TLOB_TOLERANCE_STATE=%s", state);
         fields_add(&fields, "TLOB_WINDOWS=%" PRIu64, track->windows);
         fields_add(&fields, "TLOB_VIOLATIONS=%" PRIu64, track->violations);
         fields_add(&fields, "TLOB_BURN_RATE=%.3f", rate);

@@ -97,6 +97,8 @@ static void add(ToleranceTrack *track, uint64_t window_ns, const ToleranceSample
 double tolerance_burn_rate(const ToleranceTrack *track, const Tolerance *tolerance) {
         uint64_t n = track->windows > tolerance->of ? track->windows : tolerance->of;
 
+        if (tolerance->allowed == 0)
+                return 0;
         return (double) track->violations * (double) tolerance->of /
                ((double) tolerance->allowed * (double) n);
 }
@@ -111,6 +113,12 @@ char *tolerance_describe(uint64_t violations, uint64_t windows, uint64_t window_
                              burn_rate);
 }
 
+/* Where the time has just begun anew, no windows at all would be none that are late. */
+static bool is_enough(ToleranceTrack *track, const Tolerance *tolerance, uint64_t window_ns,
+                      uint64_t now_ns) {
+        return track->windows >= tolerance->of || now_ns - sample(track, 0)->ns >= window_ns;
+}
+
 bool tolerance_update(ToleranceTrack *track, const Tolerance *tolerance, uint64_t window_ns,
                       const ToleranceSample *now) {
         bool was_broken = track->is_broken;
@@ -123,6 +131,9 @@ bool tolerance_update(ToleranceTrack *track, const Tolerance *tolerance, uint64_
         track->windows = now->windows - sample(track, 0)->windows;
         track->violations = now->violations - sample(track, 0)->violations;
         rate = tolerance_burn_rate(track, tolerance);
-        track->is_broken = rate > (was_broken ? KEPT_AGAIN : 1);
+        if (!was_broken)
+                track->is_broken = rate > 1;
+        else if (is_enough(track, tolerance, window_ns, now->ns))
+                track->is_broken = rate > KEPT_AGAIN;
         return track->is_broken != was_broken;
 }

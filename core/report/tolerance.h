@@ -47,7 +47,8 @@ uint64_t tolerance_step(uint64_t window_ns);
 
 /*
  * Takes note of now, and judges the last window_ns: broken is what is over the tolerance, and kept
- * again what is a tenth below it. Counters that go back begin anew, and with them the time. Returns
+ * again what is a tenth below it. Counters that go back begin anew, and with them the time; what is
+ * broken stays so until there are enough windows to tell, or all of the time is over. Returns
  * whether the verdict has changed.
  */
 bool tolerance_update(ToleranceTrack *track, const Tolerance *tolerance, uint64_t window_ns,
@@ -55,7 +56,7 @@ bool tolerance_update(ToleranceTrack *track, const Tolerance *tolerance, uint64_
 
 /*
  * How fast what is tolerated is used up: at 1, all of it in the time that it is for; at 2, in half
- * of that.
+ * of that. 0 where nothing is configured.
  */
 double tolerance_burn_rate(const ToleranceTrack *track, const Tolerance *tolerance);
 

@@ -111,6 +111,8 @@ void manager_follow_tolerance(Manager *m, Binding *binding) {
         BindingTolerance *state = &binding->tolerance_state;
 
         if (binding->tolerance.allowed == 0) {
+                if (state->track && state->track->is_broken)
+                        tell(m, binding);
                 free(state->track);
                 *state = (BindingTolerance){};
                 return;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "fake-backend.h"
 #include "fixture.h"
+#include "manager/tolerance.h"
 #include "test.h"
 #include "tlob-bus.h"
 
@@ -136,9 +137,32 @@ static void test_a_reset(void **state) {
         assert_string_equal(told.state, "broken");
         assert_ok(fixture_call(f, TLOB_BUS_BINDING_PREFIX "/sync", TLOB_BUS_BINDING_INTERFACE,
                                "ResetStatistics", &error, NULL, NULL));
+        fixture_run(f);
+        assert_string_equal(binding_tolerance_state(binding(f)), "broken");
+        assert_int_equal(told.n, 1);
+        let_pass(f);
         wait_until(f, &told, 2);
         assert_string_equal(told.state, "kept");
         assert_int_equal(told.windows, 0);
+}
+
+/* Whoever heard that it is broken hears that nobody judges it any more. */
+static void test_it_goes(void **state) {
+        _cleanup_(sd_bus_slot_unrefp) sd_bus_slot *slot = NULL;
+        Fixture *f = *state;
+        Told told = {};
+
+        slot = listen_and_add(f, &told);
+        violate(f, 4);
+        wait_until(f, &told, 1);
+        binding(f)->tolerance = (Tolerance){};
+        manager_follow_tolerance(f->manager, binding(f));
+        wait_until(f, &told, 2);
+        assert_string_equal(told.state, "");
+        assert_null(binding(f)->tolerance_state.track);
+        manager_follow_tolerance(f->manager, binding(f));
+        fixture_run(f);
+        assert_int_equal(told.n, 2);
 }
 
 static void test_without(void **state) {
@@ -167,6 +191,7 @@ int main(void) {
                 TEST(test_broken_and_kept_again),
                 TEST(test_the_last_reports_change_nothing),
                 TEST(test_a_reset),
+                TEST(test_it_goes),
                 TEST(test_without),
                 TEST(test_what_is_none),
         };

@@ -123,12 +123,23 @@ static void test_counters_go_back(void **state) {
 
         (void) at(&track, &three, 0, 1000, 0);
         assert_true(at(&track, &three, SEC, 1100, 50));
-        assert_true(at(&track, &three, 2 * SEC, 10, 4));
-        assert_false(track.is_broken);
+        assert_false(at(&track, &three, 2 * SEC, 10, 4));
+        assert_true(track.is_broken);
         assert_int_equal(track.windows, 0);
-        assert_true(at(&track, &three, 3 * SEC, 20, 9));
+        assert_false(at(&track, &three, 3 * SEC, 20, 9));
         assert_int_equal(track.windows, 10);
         assert_int_equal(track.violations, 5);
+        /* Enough of them, or enough time. */
+        (void) at(&track, &three, 4 * SEC, 0, 0);
+        assert_false(at(&track, &three, 5 * SEC, 99, 0));
+        assert_true(track.is_broken);
+        assert_true(at(&track, &three, 6 * SEC, 100, 0));
+        assert_false(track.is_broken);
+        assert_true(at(&track, &three, 100 * SEC, 200, 10));
+        assert_false(at(&track, &three, 101 * SEC, 0, 0));
+        assert_false(at(&track, &three, 101 * SEC + HOUR - 1, 1, 0));
+        assert_true(at(&track, &three, 101 * SEC + HOUR, 1, 0));
+        assert_false(track.is_broken);
 }
 
 static void test_words(void **state) {
