@@ -205,15 +205,17 @@ static int add_answer(json_object *array, const char *name, Verdict verdict) {
         return r < 0 ? r : json_append(array, TAKE_PTR(answer));
 }
 
+/* The check is NULL: there is nothing to judge by. */
 static int judge_all(Client *client, const Check *check, int argc, char **argv, Verdict *ret) {
         _cleanup_json_ json_object *array = json_object_new_array();
         Verdict sum = VERDICT_OK;
         int r = array ? 0 : -ENOMEM;
 
         for (int i = 0; r >= 0 && i < argc; i++) {
-                Verdict verdict;
+                Verdict verdict = VERDICT_UNKNOWN;
 
-                r = judge(check, argv[i], &verdict);
+                if (check)
+                        r = judge(check, argv[i], &verdict);
                 if (r < 0)
                         break;
                 sum = worse(sum, verdict);
@@ -243,23 +245,31 @@ static int check_options(const Client *client) {
         return 0;
 }
 
+/* What there is to judge by. Says what is wrong. */
+static int ask(Client *client, Check *check) {
+        const Options *options = check->options;
+        int r = 0;
+
+        if (options->since_usec > 0)
+                r = journal_open_for(&client->connection, options->directory, &check->journal);
+        if (r >= 0)
+                r = proxy_get_bindings(&client->connection, &check->bindings);
+        if (r >= 0 && check->journal && !options->directory)
+                r = proxy_get_violations(&client->connection, 0, &check->recent);
+        return r;
+}
+
 ExitStatus verb_is_ok(Client *client, int argc, char **argv) {
         _cleanup_(check_done) Check check = { .options = &client->options };
         Verdict verdict;
+        bool can_judge;
         int r;
 
         if (check_options(client) < 0)
                 return STATUS_USAGE;
         client->output.pager_wanted = false;
-        if (client->options.since_usec > 0 &&
-            journal_open_for(&client->connection, client->options.directory, &check.journal) < 0)
-                return STATUS_UNKNOWN;
-        if (proxy_get_bindings(&client->connection, &check.bindings) < 0)
-                return STATUS_UNKNOWN;
-        if (check.journal && !client->options.directory &&
-            proxy_get_violations(&client->connection, 0, &check.recent) < 0)
-                return STATUS_UNKNOWN;
-        r = judge_all(client, &check, argc, argv, &verdict);
+        can_judge = ask(client, &check) >= 0;
+        r = judge_all(client, can_judge ? &check : NULL, argc, argv, &verdict);
         if (r < 0) {
                 (void) status_of_memory(r);
                 return STATUS_UNKNOWN;

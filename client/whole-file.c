@@ -5,6 +5,7 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -35,6 +36,27 @@ static int replace(const char *path, const char *text, size_t size) {
         return r;
 }
 
+/* By another name, such as /dev/stdout. */
+static bool is_output(const struct stat *st) {
+        struct stat output;
+
+        return fstat(STDOUT_FILENO, &output) >= 0 && st->st_dev == output.st_dev &&
+               st->st_ino == output.st_ino;
+}
+
+/* A device or a pipe is no file that could be replaced by another. */
+static int put(const char *path, const char *text, size_t size) {
+        _cleanup_close_ int fd = -EBADF;
+        struct stat st;
+
+        if (stat(path, &st) >= 0 && is_output(&st))
+                return write_all(STDOUT_FILENO, text, size);
+        if (stat(path, &st) < 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
+                return replace(path, text, size);
+        fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+        return fd < 0 ? -errno : write_all(fd, text, size);
+}
+
 static int make_text(WholeFileWriter writer, const void *userdata, char **ret, size_t *ret_size) {
         FILE *f = open_memstream(ret, ret_size);
         int r;
@@ -59,7 +81,7 @@ int whole_file_write(const char *path, WholeFileWriter writer, const void *userd
                 (void) fwrite(text, 1, size, stdout);
                 return 0;
         }
-        r = replace(path, text, size);
+        r = put(path, text, size);
         if (r < 0) {
                 errno = -r;
                 warn("Failed to write %s", path);
