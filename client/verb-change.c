@@ -303,6 +303,27 @@ static int report_failed(json_object *failed) {
         return 0;
 }
 
+/* What had no effect, so that nobody has to look for that in the log. */
+static int report_ignored(Client *client) {
+        _cleanup_json_ json_object *manager = NULL;
+        json_object *ignored = NULL;
+        int r;
+
+        r = proxy_get_manager(&client->connection, &manager);
+        if (r < 0)
+                return 0;
+        (void) json_object_object_get_ex(manager, "Ignored", &ignored);
+        for (size_t i = 0; ignored && i < json_object_array_length(ignored); i++) {
+                json_object *text = json_object_array_get_idx(ignored, i);
+                _cleanup_free_ char *sentence = sentence_make("%s", json_object_get_string(text));
+
+                if (!sentence)
+                        return -ENOMEM;
+                warnx("%s", sentence);
+        }
+        return 0;
+}
+
 ExitStatus verb_reload(Client *client, int argc, char **argv) {
         static const char *const names[] = { "Name", "StateReason", NULL };
         _cleanup_message_ sd_bus_message *reply = NULL;
@@ -319,6 +340,8 @@ ExitStatus verb_reload(Client *client, int argc, char **argv) {
                 r = output_json(&client->output, failed);
         else
                 r = report_failed(failed);
+        if (r >= 0 && client->output.json == JSON_OFF)
+                r = report_ignored(client);
         if (r < 0)
                 return status_of_memory(r);
         return json_object_array_length(failed) > 0 ? STATUS_FAILED : STATUS_DONE;

@@ -34,6 +34,11 @@ static int get_limitations(sd_bus *b, const char *path, const char *interface, c
         return append_list(reply, ((Bus *) userdata)->manager, manager_get_limitation);
 }
 
+static int get_ignored(sd_bus *b, const char *path, const char *interface, const char *property,
+                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return append_list(reply, ((Bus *) userdata)->manager, manager_get_ignored);
+}
+
 static int get_deadline_mode(sd_bus *b, const char *path, const char *interface,
                              const char *property, sd_bus_message *reply, void *userdata,
                              sd_bus_error *error) {
@@ -109,6 +114,7 @@ int bus_get_manager_property(sd_bus *b, const char *path, const char *interface,
                 { "Violations", get_total },        { "Lost", get_lost },
                 { "Suppressed", get_total },        { "Undelivered", get_undelivered },
                 { "ProbesNSec", get_total },        { "Usage", get_usage },
+                { "Ignored", get_ignored },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(properties); i++)

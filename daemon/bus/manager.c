@@ -560,6 +560,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("Backends", "as", bus_get_manager_property, 0,
                         SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Limitations", "as", bus_get_manager_property, 0, 0),
+        SD_BUS_PROPERTY("Ignored", "as", bus_get_manager_property, 0, 0),
         SD_BUS_PROPERTY("DeadlineMode", "s", bus_get_manager_property, 0, 0),
         SD_BUS_PROPERTY("NBindings", "u", bus_get_manager_property, 0, 0),
         SD_BUS_PROPERTY("NActive", "u", bus_get_manager_property, 0, 0),

@@ -479,6 +479,10 @@ const char *manager_get_limitation(const Manager *m, size_t i) {
         return backends_get_limitation(m->backends, i);
 }
 
+const char *manager_get_ignored(const Manager *m, size_t i) {
+        return m->config && i < m->config->n_messages ? m->config->messages[i].text : NULL;
+}
+
 const char *manager_get_deadline_mode(const Manager *m) {
         return backends_get_deadline_mode(m->backends);
 }

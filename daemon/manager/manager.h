@@ -208,6 +208,12 @@ const char *manager_get_backend(const Manager *manager, size_t i);
 const char *manager_get_limitation(const Manager *manager, size_t i);
 
 /*
+ * The i-th thing that was ignored in the files of the configuration when all of it was last read, as
+ * "FILE:LINE: sentence"; NULL: there are no more.
+ */
+const char *manager_get_ignored(const Manager *manager, size_t i);
+
+/*
  * How deadlines are found at least, as in the D-Bus property DeadlineMode; "": nothing is measured.
  */
 const char *manager_get_deadline_mode(const Manager *manager);

@@ -488,6 +488,36 @@ static void test_reload_keeps_what_did_not_change(void **state) {
         sd_bus_message_unref(reply);
 }
 
+static size_t count_ignored(Fixture *f, const char *part) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        sd_bus_message *reply = NULL;
+        const char *text;
+        size_t n = 0;
+
+        assert_ok(fixture_call(f, TLOB_BUS_PATH, "org.freedesktop.DBus.Properties", "Get", &error,
+                               &reply, "ss", TLOB_BUS_MANAGER_INTERFACE, "Ignored"));
+        assert_true(sd_bus_message_enter_container(reply, 'v', "as") > 0);
+        assert_true(sd_bus_message_enter_container(reply, 'a', "s") > 0);
+        for (; sd_bus_message_read(reply, "s", &text) > 0; n++)
+                assert_non_null(strstr(text, part));
+        sd_bus_message_unref(reply);
+        return n;
+}
+
+/* Until it is mended, and all has been read again. */
+static void test_what_is_ignored_is_told(void **state) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        Fixture *f = *state;
+
+        assert_int_equal(count_ignored(f, ""), 0);
+        fixture_write(f, 0, "tlobd.conf.d/x.conf", "[Daemon]\nRateLimitBurst=lots\n");
+        assert_ok(call(f, "Reload", &error, NULL, NULL, NULL, 0, 0));
+        assert_int_equal(count_ignored(f, "tlobd.conf.d/x.conf:2: "), 1);
+        fixture_write(f, 0, "tlobd.conf.d/x.conf", "[Daemon]\nRateLimitBurst=20\n");
+        assert_ok(call(f, "Reload", &error, NULL, NULL, NULL, 0, 0));
+        assert_int_equal(count_ignored(f, ""), 0);
+}
+
 static void test_a_unit_that_does_not_run(void **state) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         Fixture *f = *state;
@@ -549,6 +579,7 @@ int main(void) {
                 TEST(test_a_completion_has_the_budget_that_was_broken),
                 TEST(test_lost_records_are_told),
                 TEST(test_reload_keeps_what_did_not_change),
+                TEST(test_what_is_ignored_is_told),
                 TEST(test_a_unit_that_does_not_run),
                 TEST(test_others_than_root_may_only_read),
         };

@@ -52,6 +52,9 @@ static int get_manager(sd_bus *bus, const char *path, const char *interface, con
         if (streq(property, "Limitations"))
                 return sd_bus_message_append(reply, "as", 3, "It is a fake", "It measures nothing",
                                              LONG_LIMITATION);
+        if (streq(property, "Ignored"))
+                return sd_bus_message_append(reply, "as", 1,
+                                             "/etc/tlob/tlobd.conf:3: Unknown key 'Lim\x1bit'");
         if (streq(property, "DeadlineMode"))
                 return sd_bus_message_append(reply, "s", "fentry");
         if (streq(property, "NBindings"))
@@ -362,6 +365,7 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_PROPERTY("Version", "s", get_manager, 0, 0),
         SD_BUS_PROPERTY("Backends", "as", get_manager, 0, 0),
         SD_BUS_PROPERTY("Limitations", "as", get_manager, 0, 0),
+        SD_BUS_PROPERTY("Ignored", "as", get_manager, 0, 0),
         SD_BUS_PROPERTY("DeadlineMode", "s", get_manager, 0, 0),
         SD_BUS_PROPERTY("NBindings", "u", get_manager, 0, 0),
         SD_BUS_PROPERTY("NActive", "u", get_manager, 0, 0),
