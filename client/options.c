@@ -112,6 +112,8 @@ static const Option table[] = {
           "A service to start on a violation" },
         { 0, "tolerance", "SHARE", GROUP_KEYS, KEY("Tolerance"),
           "How many windows may be late, as 0.1%" },
+        { 0, "tolerance-window", "TIME", GROUP_KEYS, KEY("ToleranceWindowSec"),
+          "In which time (1h)" },
         { 0, "unsafe", "BOOL", GROUP_KEYS, KEY("Unsafe"), "Accept places that cannot be checked" },
         { 0, "function", "NAME", GROUP_KEYS, KEY("Function"),
           "A window is one call of this function" },
