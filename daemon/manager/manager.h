@@ -208,7 +208,7 @@ const char *manager_get_backend(const Manager *manager, size_t i);
 const char *manager_get_limitation(const Manager *manager, size_t i);
 
 /*
- * The i-th thing that was ignored in the files of the configuration when all of it was last read, as
+ * The i-th thing that was ignored in the files of the configuration when all of it was last read:
  * "FILE:LINE: sentence"; NULL: there are no more.
  */
 const char *manager_get_ignored(const Manager *manager, size_t i);
