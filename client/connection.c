@@ -17,15 +17,20 @@
 
 #include <err.h>
 
+#include "base/clock.h"
+#include "base/duration.h"
 #include "base/sentence.h"
 #include "restart.h"
 #include "tlob-bus.h"
 
-#define CALL_TIMEOUT_USEC (UINT64_C(180) * 1000 * 1000)
-#define ERROR_PREFIX      "org.tlob1.Error."
-#define SLOW_RESTART      "tlobd is being started again, which takes long; see 'systemctl status tlobd'"
-#define DENIAL            "Access denied: "
-#define SPAWN_PREFIX      "org.freedesktop.DBus.Error.Spawn."
+/* Somebody may have to type a password; and otherwise, that of the bus. */
+#define CHANGE_TIMEOUT_USEC (UINT64_C(180) * 1000 * 1000)
+#define READ_TIMEOUT_USEC   (UINT64_C(25) * 1000 * 1000)
+
+#define ERROR_PREFIX "org.tlob1.Error."
+#define SLOW_RESTART "tlobd is being started again, which takes long; see 'systemctl status tlobd'"
+#define DENIAL       "Access denied: "
+#define SPAWN_PREFIX "org.freedesktop.DBus.Error.Spawn."
 
 void connection_done(Connection *connection) {
         connection->bus = sd_bus_flush_close_unref(connection->bus);
@@ -70,6 +75,10 @@ static int open_bus(const Options *options, sd_bus **ret) {
         return 0;
 }
 
+static uint64_t timeout_usec(const Connection *connection) {
+        return connection->needs_rights ? CHANGE_TIMEOUT_USEC : READ_TIMEOUT_USEC;
+}
+
 int connection_open(Connection *connection) {
         const Options *options = connection->options;
         int r;
@@ -83,7 +92,7 @@ int connection_open(Connection *connection) {
         /* Another machine's polkit has agents of its own. */
         if (connection->needs_rights && options->ask_password && connection_is_local(connection))
                 polkit_agent_open(&connection->agent);
-        (void) sd_bus_set_method_call_timeout(connection->bus, CALL_TIMEOUT_USEC);
+        (void) sd_bus_set_method_call_timeout(connection->bus, timeout_usec(connection));
         (void) sd_bus_set_allow_interactive_authorization(connection->bus, options->ask_password);
         return 0;
 }
@@ -196,10 +205,13 @@ static bool is_worth_waiting(const Connection *connection, const sd_bus_error *e
 int connection_ask(Connection *connection, sd_bus_message *call, sd_bus_message **ret_reply,
                    char **ret_sentence) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        uint64_t begin = now_ns();
         int r, back = 0;
 
         r = sd_bus_call(connection->bus, call, 0, &error, ret_reply);
-        if (r < 0 && is_worth_waiting(connection, &error))
+        /* One that hangs is not asked twice. */
+        if (r < 0 && is_worth_waiting(connection, &error) &&
+            now_ns() - begin < timeout_usec(connection) * NSEC_PER_USEC)
                 back = restart_wait(connection->bus);
         if (back > 0) {
                 sd_bus_error_free(&error);

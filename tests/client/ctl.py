@@ -24,7 +24,7 @@ import unittest
 
 TLOBCTL, DAEMON = sys.argv[1:3]
 CLIENT = pathlib.Path(__file__).resolve().parents[2] / "client"
-TIMEOUT = 30
+TIMEOUT = 60
 
 BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
