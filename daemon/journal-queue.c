@@ -2,8 +2,8 @@
 
 /*
  * A ring. Its two positions are one word, which is written at once, and after what it speaks of: so
- * a process that is killed between any two stores leaves a sound queue, in which at worst the
- * datagram is once more that was sent just then. Nobody else can write it, but a daemon of another
+ * a process that is killed between any two stores leaves a sound queue, which says whether the
+ * first datagram was being sent just then. Nobody else can write it, but a daemon of another
  * version may have, so it is checked before anything is taken out. An empty one begins at its first
  * page again.
  */
@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define MAGIC UINT64_C(0x3171626f6c74) /* to be changed with the structs here */
+#define MAGIC UINT64_C(0x3271626f6c74) /* to be changed with the structs here */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /* What was written to behind that is given back when the queue is empty. */
@@ -41,6 +41,7 @@ typedef struct Entry {
 typedef struct Memory {
         uint64_t magic;
         uint64_t positions;
+        uint64_t sending; /* the first datagram: where it begins, with 1 added; 0: it is not */
         char ring[JOURNAL_QUEUE_SIZE];
 } Memory;
 
@@ -49,6 +50,7 @@ struct JournalQueue {
         Memory *memory;
         size_t n;
         uint32_t reached; /* the end of what was written to */
+        bool was_sending; /* the first datagram, when the process before was killed */
 };
 
 static Positions get_positions(const JournalQueue *queue) {
@@ -81,6 +83,11 @@ static uint64_t size_with(uint64_t datagram_size) {
 /* Where the datagram is that is at that position, or begins the ring after it. */
 static uint32_t skip(const JournalQueue *queue, uint32_t position) {
         return entry_at(queue, position)->size == SKIP ? position + left_at(position) : position;
+}
+
+/* Where the first one begins is a multiple of 8. */
+static uint64_t sending(const JournalQueue *queue) {
+        return (uint64_t) get_positions(queue).begin + 1;
 }
 
 /* NULL: errno says why. */
@@ -152,6 +159,8 @@ int journal_queue_inherit(int fd, JournalQueue **ret) {
                 return -errno;
         if (!is_sound(queue))
                 return -ESTALE;
+        queue->was_sending = queue->n > 0 && queue->memory->sending == sending(queue);
+        queue->memory->sending = 0;
         queue->reached = JOURNAL_QUEUE_SIZE;
         queue->fd = fd;
         *ret = TAKE_PTR(queue);
@@ -205,6 +214,15 @@ bool journal_queue_first(const JournalQueue *queue, const void **ret, size_t *re
         return true;
 }
 
+bool journal_queue_begin(JournalQueue *queue) {
+        __atomic_store_n(&queue->memory->sending, sending(queue), __ATOMIC_RELEASE);
+        return queue->was_sending;
+}
+
+void journal_queue_end(JournalQueue *queue) {
+        __atomic_store_n(&queue->memory->sending, 0, __ATOMIC_RELEASE);
+}
+
 /* All of its pages but the first ones. */
 static void give_back(JournalQueue *queue) {
         if (queue->reached <= KEEP_SIZE)
@@ -218,6 +236,7 @@ void journal_queue_pop(JournalQueue *queue) {
         uint32_t begin = skip(queue, positions.begin);
 
         begin += (uint32_t) size_with(entry_at(queue, begin)->size);
+        queue->was_sending = false;
         queue->n--;
         if (begin != positions.end) {
                 set_positions(queue, begin, positions.end);

@@ -36,6 +36,13 @@ int journal_queue_push(JournalQueue *queue, const void *bytes, size_t size);
 /* Valid until the next call on the queue; false: it is empty. */
 bool journal_queue_first(const JournalQueue *queue, const void **ret, size_t *ret_size);
 
+/*
+ * Notes that the first one is being sent, or is no longer (it was not taken). Returns whether a
+ * process that was killed was sending it, too: it may have been.
+ */
+bool journal_queue_begin(JournalQueue *queue);
+void journal_queue_end(JournalQueue *queue);
+
 /* Drops the first one, which must be there. */
 void journal_queue_pop(JournalQueue *queue);
 

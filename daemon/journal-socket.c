@@ -23,6 +23,9 @@
 
 #include "base/cleanup.h"
 
+/* A field of tlobd(8), for what may have been sent before. */
+#define REPEATED "TLOB_REPEATED=1\n"
+
 typedef struct Datagram {
         size_t size;
         char bytes[];
@@ -84,15 +87,25 @@ static bool may_take_it_later(int error) {
 }
 
 /* Returns 0, -EAGAIN if journald does not take it now, or another negative errno. */
-static int send_bytes(const void *bytes, size_t size) {
+static int send_bytes(const void *bytes, size_t size, bool repeated) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
+        struct iovec parts[] = {
+                { (void *) bytes, size },
+                { (void *) REPEATED, strlen(REPEATED) },
+        };
+        const struct msghdr message = {
+                .msg_name = &address,
+                .msg_namelen = sizeof(address),
+                .msg_iov = parts,
+                .msg_iovlen = repeated ? 2 : 1,
+        };
 
         if (journal.fd < 0)
                 journal.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (journal.fd < 0)
                 return -errno;
         strncpy(address.sun_path, journal.path, sizeof(address.sun_path) - 1);
-        if (sendto(journal.fd, bytes, size, MSG_NOSIGNAL, &address, sizeof(address)) >= 0)
+        if (sendmsg(journal.fd, &message, MSG_NOSIGNAL) >= 0)
                 return 0;
         return may_take_it_later(errno) ? -EAGAIN : -errno;
 }
@@ -120,7 +133,7 @@ int journal_socket_send(const struct iovec *fields, size_t n) {
         /* In their order: what is queued goes first. */
         r = -EAGAIN;
         if (journal_socket_flush() == 0)
-                r = send_bytes(datagram->bytes, datagram->size);
+                r = send_bytes(datagram->bytes, datagram->size, false);
         if (r == -EAGAIN)
                 return enqueue(datagram->bytes, datagram->size);
         if (r < 0)
@@ -133,13 +146,16 @@ size_t journal_socket_flush(void) {
         size_t size;
 
         while (journal.queue && journal_queue_first(journal.queue, &bytes, &size)) {
-                int r = send_bytes(bytes, size);
+                bool repeated = journal_queue_begin(journal.queue);
+                int r = send_bytes(bytes, size, repeated);
 
+                if (r != -EAGAIN)
+                        journal_queue_pop(journal.queue);
+                journal_queue_end(journal.queue);
                 if (r == -EAGAIN)
                         break;
                 if (r < 0)
                         journal.drops.refused++;
-                journal_queue_pop(journal.queue);
         }
         return journal_socket_pending();
 }

@@ -86,6 +86,8 @@ void fields_add_violation(Fields *fields, const Violation *v) {
         add_times(fields, v);
         add_task(fields, v);
         add_cause(fields, &v->cause);
+        if (v->report.is_repeated)
+                fields_add(fields, "TLOB_REPEATED=1");
         if (v->suppressed > 0)
                 fields_add(fields, "TLOB_SUPPRESSED=%" PRIu64, v->suppressed);
 }

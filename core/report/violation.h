@@ -43,6 +43,7 @@ typedef struct Report {
         const Stack *stack; /* of a sleeper; NULL: not known. Valid only while it is reported */
         const char *cgroup_path; /* of an instance, with its id and level. Valid as stack is */
         unsigned cgroup_level;
+        bool is_repeated; /* a daemon that was killed then may have told it already */
 } Report;
 
 /* A report with what the manager knows of it: what journal and bus show. */

@@ -280,6 +280,8 @@ static int init_readers(BpfBackend *b, const BackendConfig *config) {
                                config->ring_buffer_size, &handlers, b);
         if (r < 0)
                 return r;
+        if (b->kept)
+                record_reader_note_taking(&b->records, &b->kept->common->taking);
         r = process_reader_init(&b->processes, bpf_map__fd(bpf->maps.process_records),
                                 bpf_map__max_entries(bpf->maps.process_records),
                                 bpf->progs.find_processes, &bpf->bss->n_processes_lost,

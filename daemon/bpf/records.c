@@ -85,6 +85,7 @@ static void take_record(RecordReader *reader, const struct tlob_record *record, 
                 return;
 
         report_from_record(record, &report);
+        report.is_repeated = reader->ring.is_repeated;
         if (report.type == REPORT_VIOLATION)
                 report.stack = find_stack(reader, report.id);
         reader->handlers->on_report(&report, reader->userdata);
@@ -128,6 +129,10 @@ void record_reader_done(RecordReader *reader) {
         ring_done(&reader->ring);
         free(reader->owed);
         *reader = (RecordReader){};
+}
+
+void record_reader_note_taking(RecordReader *reader, uint32_t *taking) {
+        ring_note_taking(&reader->ring, taking);
 }
 
 int record_reader_get_fd(const RecordReader *reader) {

@@ -53,6 +53,9 @@ int record_reader_init(RecordReader *reader, int map_fd, size_t size,
                        const RecordHandlers *handlers, void *userdata);
 void record_reader_done(RecordReader *reader);
 
+/* As ring_note_taking(): reports say of themselves that they are repeated. */
+void record_reader_note_taking(RecordReader *reader, uint32_t *taking);
+
 /* Readable when there are records. */
 int record_reader_get_fd(const RecordReader *reader);
 

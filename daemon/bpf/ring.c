@@ -55,6 +55,22 @@ void ring_done(Ring *ring) {
         *ring = (Ring){};
 }
 
+void ring_note_taking(Ring *ring, uint32_t *taking) {
+        ring->taking = taking;
+        ring->taken_before = *taking;
+}
+
+/* Positions are multiples of 8, and a note is never 0. */
+static void note_taking(Ring *ring, uint64_t position) {
+        uint32_t note = (uint32_t) position | 1;
+
+        if (!ring->taking)
+                return;
+        ring->is_repeated = ring->taken_before == note;
+        ring->taken_before = 0;
+        __atomic_store_n(ring->taking, note, __ATOMIC_RELEASE);
+}
+
 static int piece_map(const Ring *ring, uint64_t from, uint64_t to, Piece *ret) {
         uint64_t begin = from & ~(uint64_t) (page_size() - 1);
         size_t size = (size_t) (to - begin);
@@ -86,8 +102,10 @@ static size_t take_record(const Ring *ring, const Piece *piece, uint64_t positio
 static uint64_t take_records(Ring *ring, const Piece *piece, uint64_t position, uint64_t end,
                              int *ret_error) {
         while (position < end && *ret_error >= 0) {
-                size_t size = take_record(ring, piece, position, ret_error);
+                size_t size;
 
+                note_taking(ring, position);
+                size = take_record(ring, piece, position, ret_error);
                 if (size == 0)
                         break;
                 position += size;

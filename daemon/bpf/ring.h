@@ -2,6 +2,7 @@
 #ifndef BPF_RING_H
 #define BPF_RING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,9 @@ typedef struct Ring {
         void *userdata;
         unsigned long *consumed; /* NULL: it is not there */
         const unsigned long *produced;
+        uint32_t *taking; /* where it is noted which record the handler has; NULL: nowhere */
+        uint32_t taken_before;
+        bool is_repeated; /* the record that the handler has: it may have had it before */
 } Ring;
 
 /*
@@ -28,6 +32,12 @@ typedef struct Ring {
  */
 int ring_init(Ring *ring, int map_fd, size_t size, RingHandler handler, void *userdata);
 void ring_done(Ring *ring);
+
+/*
+ * From now on it is noted there which record the handler has, in memory that outlives the process:
+ * who is killed then has not taken it off the buffer, and the next one is told that it is repeated.
+ */
+void ring_note_taking(Ring *ring, uint32_t *taking);
 
 /*
  * Hands over all records that there are, up to one that is still being written. Returns 0 or a

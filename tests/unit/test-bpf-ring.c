@@ -21,6 +21,7 @@ typedef struct Buffer {
         size_t seen[8]; /* sizes of the records that came */
         size_t n;
         size_t n_max; /* enough for now */
+        size_t n_repeated;
         Ring ring;
 } Buffer;
 
@@ -61,6 +62,7 @@ static int on_record(void *userdata, const void *data, size_t size) {
         for (size_t i = 0; i < size; i++)
                 assert_int_equal(((const char *) data)[i], (char) size);
         buffer->seen[buffer->n++] = size;
+        buffer->n_repeated += buffer->ring.is_repeated;
         return buffer->n == buffer->n_max ? -ECANCELED : 0;
 }
 
@@ -134,6 +136,33 @@ static void test_full(void **state) {
         assert_int_equal(buffer->seen[0], SIZE - 8);
 }
 
+/* A process that is killed in the handler has not taken the record off; the next one is told. */
+static void test_who_is_killed(void **state) {
+        Buffer *buffer = *state;
+        unsigned long position;
+        uint32_t taking = 0;
+
+        ring_note_taking(&buffer->ring, &taking);
+        (void) produce(buffer, 5, 0);
+        position = *consumed(buffer);
+        assert_ok(ring_consume(&buffer->ring));
+        assert_int_equal(buffer->n_repeated, 0);
+
+        /* Killed when it was off. */
+        ring_note_taking(&buffer->ring, &taking);
+        (void) produce(buffer, 6, 0);
+        assert_ok(ring_consume(&buffer->ring));
+        assert_int_equal(buffer->n_repeated, 0);
+
+        /* Before that. */
+        *consumed(buffer) = position;
+        taking = (uint32_t) position | 1;
+        ring_note_taking(&buffer->ring, &taking);
+        assert_ok(ring_consume(&buffer->ring));
+        assert_int_equal(buffer->n, 4);
+        assert_int_equal(buffer->n_repeated, 1);
+}
+
 static void test_not_written_yet(void **state) {
         Buffer *buffer = *state;
         size_t position;
@@ -173,6 +202,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_in_their_order, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_across_the_end, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_who_is_killed, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_not_written_yet, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_enough, set_up, tear_down),
         };

@@ -141,6 +141,40 @@ static void test_whoever_goes_on_after_a_kill(void **state) {
         }
 }
 
+/* Whoever is killed while it sends one leaves word; not so when it was taken, or was not. */
+static void test_what_was_being_sent(void **state) {
+        static const struct {
+                bool begins, pops, ends, expected;
+        } cases[] = {
+                { true, false, false, true },
+                { true, false, true, false },
+                { true, true, false, false },
+                { false, false, false, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases) * 2; i++) {
+                _cleanup_(journal_queue_freep) JournalQueue *queue = NULL, *next = NULL;
+                size_t n = i / ELEMENTSOF(cases) + 1;
+
+                assert_ok(journal_queue_new(&queue));
+                for (size_t j = 0; j < n; j++)
+                        assert_ok(push(queue, 7));
+                if (cases[i % 4].begins)
+                        assert_false(journal_queue_begin(queue));
+                if (cases[i % 4].pops)
+                        journal_queue_pop(queue);
+                if (cases[i % 4].ends)
+                        journal_queue_end(queue);
+                assert_ok(journal_queue_inherit(copy_of(queue), &next));
+                assert_ok(push(next, 8));
+                assert_int_equal(journal_queue_begin(next), cases[i % 4].expected);
+                journal_queue_pop(next);
+                journal_queue_end(next);
+                assert_ok(push(next, 9));
+                assert_false(journal_queue_begin(next));
+        }
+}
+
 static void assert_not_taken(int fd) {
         JournalQueue *queue = NULL;
 
@@ -192,6 +226,7 @@ int main(void) {
                 cmocka_unit_test(test_as_a_model),
                 cmocka_unit_test(test_full),
                 cmocka_unit_test(test_whoever_goes_on_after_a_kill),
+                cmocka_unit_test(test_what_was_being_sent),
                 cmocka_unit_test(test_what_is_none),
         };
 

@@ -138,6 +138,25 @@ static void test_no_journald(void **state) {
         assert_int_equal(journal_socket_drops().stalled, 0);
 }
 
+/* What may have been sent before says so, and only that. */
+static void test_after_a_kill(void **state) {
+        JournalQueue *queue = NULL, *next = NULL;
+        Journald *journald = *state;
+        char text[64];
+
+        assert_ok(journal_queue_new(&queue));
+        assert_ok(journal_queue_push(queue, "MESSAGE=1\n", 10));
+        assert_ok(journal_queue_push(queue, "MESSAGE=2\n", 10));
+        assert_false(journal_queue_begin(queue));
+        assert_ok(journal_queue_inherit(dup(journal_queue_get_fd(queue)), &next));
+        journal_socket_use(next);
+        assert_int_equal(journal_socket_flush(), 0);
+        assert_int_equal(recv(journald->fd, text, sizeof(text), 0), 26);
+        assert_memory_equal(text, "MESSAGE=1\nTLOB_REPEATED=1\n", 26);
+        assert_int_equal(recv(journald->fd, text, sizeof(text), 0), 10);
+        journal_queue_free(queue);
+}
+
 /* What it will never take does not hold up the rest. */
 static void test_an_entry_that_is_too_long(void **state) {
         _cleanup_free_ char *text = calloc(1, 4 << 20);
@@ -159,6 +178,7 @@ int main(void) {
                 TEST(test_a_stalled_journald),
                 TEST(test_values_with_line_breaks),
                 TEST(test_no_journald),
+                TEST(test_after_a_kill),
                 TEST(test_an_entry_that_is_too_long),
         };
 

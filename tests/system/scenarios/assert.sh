@@ -207,6 +207,13 @@ reported_windows() {
                 jq -r --arg binding "$1" 'select(.TLOB_BINDING == $binding) | .TLOB_WINDOW_ID'
 }
 
+# told_twice BINDING: the numbers of those that were, and of whose second entry it is not said that it may be one.
+told_twice() {
+        journalctl --boot -q -t tlob -o json MESSAGE_ID=270a2c0044b740cdb4f203a0156802cb |
+                jq -r --arg binding "$1" 'select(.TLOB_BINDING == $binding and .TLOB_REPEATED == null) | .TLOB_WINDOW_ID' |
+                sort | uniq -d
+}
+
 # unwritten: how many entries the journal never got, of violations, their ends, and of what tlobd says of itself; as it
 # has told itself.
 unwritten() {
