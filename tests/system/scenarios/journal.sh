@@ -80,6 +80,16 @@ for end in "systemctl restart --no-block tlobd" "systemctl kill --signal=KILL --
         equal "and nothing was lost" "$(unwritten)" "$lost"
 done
 
+# It has told a violation, and dies before it can note that: the next one tells it once more, and says so.
+pid=$(main_pid)
+strace -o "$run/strace" -p "$pid" -e trace=sendmsg -e inject=sendmsg:signal=KILL:when=2 2>"$run/strace.log" &
+check "somebody waits for it" wait_for_line "$run/strace.log" attached
+"$victim" 'a(' sleep:5000000 ')' >/dev/null
+check "there is another" until_true started_anew "$pid"
+check "it tells the violation again" wait_for_entry '.TLOB_REPEATED == "1"' -t tlob
+equal "of which there are two entries" "$(reported_windows nap | sort | uniq -d | wc -l)" 1
+equal "one of them with a word" "$(told_twice nap)" ""
+
 # More than there is room for is lost, and that is said, too.
 told=$(($(entries "$violation") + $(entries "$completion") + $(unwritten)))
 check "journald stands still" kill -STOP "$journald"
