@@ -19,6 +19,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "bpf/opts.h"
+
 /* To be raised with each change of the structs in kept.h. */
 #define VERSION 6
 
@@ -62,10 +64,13 @@ _Static_assert(sizeof(KeptCommon) % sizeof(Word) == 0 && sizeof(KeptBinding) % s
                "the memory is made of words");
 
 static int make_map(size_t size) {
-        LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
-        int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "tlob_kept", sizeof(uint32_t), sizeof(Word),
-                                (uint32_t) (size / sizeof(Word)), &options);
+        struct bpf_map_create_opts options;
+        int fd;
 
+        opts_init(&options);
+        options.map_flags = BPF_F_MMAPABLE;
+        fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "tlob_kept", sizeof(uint32_t), sizeof(Word),
+                            (uint32_t) (size / sizeof(Word)), &options);
         return fd < 0 ? -errno : fd;
 }
 

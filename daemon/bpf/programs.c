@@ -23,6 +23,7 @@
 #include "bpf/iterator.h"
 #include "bpf/layout-hash.h"
 #include "bpf/layout.h"
+#include "bpf/opts.h"
 #include "bpf/preempt-count.h"
 #include "bpf/skeleton.h"
 #include "bpf/uprobe-timers.h"
@@ -301,8 +302,11 @@ static int load_same(BpfPrograms *programs, const BackendConfig *config,
 }
 
 static int run_program(const struct bpf_program *program, void *context, size_t size) {
-        LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = context, .ctx_size_in = (uint32_t) size);
+        struct bpf_test_run_opts opts;
 
+        opts_init(&opts);
+        opts.ctx_in = context;
+        opts.ctx_size_in = (uint32_t) size;
         return bpf_prog_test_run_opts(bpf_program__fd(program), &opts);
 }
 
@@ -331,8 +335,11 @@ static int set_callbacks(const BpfPrograms *programs) {
         union bpf_iter_link_info info = {
                 .task.tid = (uint32_t) gettid(),
         };
-        LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+        struct bpf_iter_attach_opts opts;
 
+        opts_init(&opts);
+        opts.link_info = &info;
+        opts.link_info_len = sizeof(info);
         return iterator_run(programs->bpf->progs.set_callbacks, &opts);
 }
 

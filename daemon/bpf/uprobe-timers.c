@@ -13,6 +13,7 @@
 #include <linux/bpf.h>
 
 #include "base/cleanup.h"
+#include "bpf/opts.h"
 
 #define TIMER_SIZE sizeof(struct bpf_timer)
 
@@ -33,10 +34,13 @@ static int add_types(struct btf *btf, struct bpf_map_create_opts *opts) {
 
 /* A descriptor or a negative errno. */
 static int make_map(void) {
-        LIBBPF_OPTS(bpf_map_create_opts, opts);
         struct btf *btf = btf__new_empty();
-        int r = btf ? add_types(btf, &opts) : -ENOMEM;
+        struct bpf_map_create_opts opts;
+        int r = -ENOMEM;
 
+        opts_init(&opts);
+        if (btf)
+                r = add_types(btf, &opts);
         if (r >= 0) {
                 opts.btf_fd = (uint32_t) btf__fd(btf);
                 r = bpf_map_create(BPF_MAP_TYPE_ARRAY, "slot", sizeof(uint32_t), TIMER_SIZE, 1,

@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
+#include "bpf/opts.h"
 #include "elf/file.h"
 
 #define ATTACH_UPROBE_MULTI 48        /* BPF_TRACE_UPROBE_MULTI */
@@ -71,10 +72,12 @@ static int multi_link_try(const char *path, uint32_t pid) {
                 { .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0 },
                 { .code = BPF_JMP | BPF_EXIT },
         };
-        LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = ATTACH_UPROBE_MULTI);
         _cleanup_close_ int prog_fd = -EBADF;
         static const uint64_t zero = 0;
+        struct bpf_prog_load_opts opts;
 
+        opts_init(&opts);
+        opts.expected_attach_type = ATTACH_UPROBE_MULTI;
         prog_fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, NULL, "GPL", insns, ELEMENTSOF(insns), &opts);
         if (prog_fd < 0)
                 return -errno;
@@ -195,7 +198,7 @@ static void perf_await_hits(const char *path, const ElfPlace *place, bool is_ret
 }
 
 static int perf_attach(const UprobeSpec *spec, const char *path, size_t i, UprobeLink *link) {
-        LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = spec->cookie);
+        struct bpf_link_create_opts opts;
         ElfPlace place = {
                 .offset = spec->offsets[i],
                 .semaphore = spec->semaphores ? spec->semaphores[i] : 0,
@@ -208,6 +211,8 @@ static int perf_attach(const UprobeSpec *spec, const char *path, size_t i, Uprob
                 return fd;
         link->perf_fd = fd;
 
+        opts_init(&opts);
+        opts.perf_event.bpf_cookie = spec->cookie;
         fd = bpf_link_create(spec->prog_fd, link->perf_fd, BPF_PERF_EVENT, &opts);
         if (fd < 0)
                 return fd;
