@@ -76,9 +76,9 @@ typedef struct KeptCommon {
         uint64_t generation;         /* of bindings, the last one */
         uint32_t site_generation[2]; /* the same of sites, of starts and of stops */
         uint32_t is_complete;        /* no binding needs probes of the daemon before any more */
-        uint32_t taking;      /* the record that is being told: see ring_note_taking() */
-        uint64_t lost;      /* reports; as far as the daemon has told it */
-        uint64_t unwritten; /* journal entries that end with the daemon */
+        uint32_t taking;             /* the record that is being told: see ring_note_taking() */
+        uint64_t lost;               /* reports; as far as the daemon has told it */
+        uint64_t unwritten;          /* journal entries that end with the daemon */
 } KeptCommon;
 
 typedef struct Kept {
