@@ -113,7 +113,7 @@ for n in 1 100; do
                         # shellcheck disable=SC2086
                         silence $how
                 done >"$run/silences"
-                row "without a report, $([ "$how" = kill_tlobd ] && echo 'killed and started by systemd' || echo "$how"), $n bindings" \
+                row "without a report, $([ "$how" = kill_tlobd ] && echo 'killed and started by systemd' || echo "$how"), bindings: $n" \
                         "$(spread ms <"$run/silences")"
         done
         systemctl stop over.service
