@@ -99,10 +99,10 @@ static int write_kept(const char *directory) {
         return r < 0 ? r : write_seed(directory, "kept", "without-ends", &seed, sizeof(seed));
 }
 
-/* Two datagrams, as in journal-queue.c: positions, then a length before each. */
+/* Two datagrams, as in journal-queue.c: positions, none is being sent, a length before each. */
 static int write_queue(const char *directory) {
         static const uint64_t seed[] = {
-                0, UINT64_C(40) << 32, 5, 0, 9, 0, 0,
+                0, UINT64_C(40) << 32, 0, 5, 0, 9, 0, 0,
         };
 
         return write_seed(directory, "journal-queue", "two", seed, sizeof(seed));
