@@ -49,9 +49,11 @@ static int put(const char *path, const char *text, size_t size) {
         _cleanup_close_ int fd = -EBADF;
         struct stat st;
 
-        if (stat(path, &st) >= 0 && is_output(&st))
+        if (stat(path, &st) < 0)
+                return replace(path, text, size);
+        if (is_output(&st))
                 return write_all(STDOUT_FILENO, text, size);
-        if (stat(path, &st) < 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
+        if (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
                 return replace(path, text, size);
         fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
         return fd < 0 ? -errno : write_all(fd, text, size);
