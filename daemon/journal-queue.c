@@ -10,13 +10,12 @@
 
 #include "journal-queue.h"
 
-#include <fcntl.h>
 #include <stdint.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "sealed-memory.h"
+
 #define MAGIC UINT64_C(0x3271626f6c74) /* to be changed with the structs here */
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /* What was written to behind that is given back when the queue is empty. */
 #define KEEP_SIZE (64U << 10)
@@ -108,11 +107,11 @@ static JournalQueue *map(int fd) {
 }
 
 int journal_queue_new(JournalQueue **ret) {
-        _cleanup_close_ int fd = memfd_create("tlob-journal", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        _cleanup_close_ int fd = sealed_memory_new("tlob-journal", sizeof(Memory));
         JournalQueue *queue;
 
-        if (fd < 0 || ftruncate(fd, sizeof(Memory)) < 0 || fcntl(fd, F_ADD_SEALS, SEALS) < 0)
-                return -errno;
+        if (fd < 0)
+                return fd;
         queue = map(fd);
         if (!queue)
                 return -errno;
@@ -145,10 +144,9 @@ static bool is_sound(JournalQueue *queue) {
 
 int journal_queue_inherit(int fd, JournalQueue **ret) {
         _cleanup_(journal_queue_freep) JournalQueue *queue = NULL;
-        int seals = fcntl(fd, F_GET_SEALS);
         struct stat st;
 
-        if (seals < 0 || (seals & SEALS) != SEALS)
+        if (!sealed_memory_is(fd))
                 return -ESTALE;
         if (fstat(fd, &st) < 0)
                 return -errno;

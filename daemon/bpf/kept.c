@@ -13,18 +13,16 @@
 #include "bpf/kept.h"
 
 #include <bpf/bpf.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "bpf/opts.h"
+#include "sealed-memory.h"
 
 /* To be raised with each change of the structs in kept.h. */
 #define VERSION 6
-
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 static size_t size_of(const KeptFormat *format) {
         return sizeof(KeptCommon) +
@@ -49,11 +47,7 @@ static void find_parts(Kept *kept) {
 }
 
 static int make_file(size_t size) {
-        _cleanup_close_ int fd = memfd_create("tlob-kept", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-        if (fd < 0 || ftruncate(fd, (off_t) size) < 0 || fcntl(fd, F_ADD_SEALS, SEALS) < 0)
-                return -errno;
-        return TAKE_FD(fd);
+        return sealed_memory_new("tlob-kept", size);
 }
 
 typedef uint64_t Word;
@@ -169,12 +163,6 @@ static bool check(Kept *kept) {
         return items_are_sound(kept);
 }
 
-static bool is_sealed(int fd) {
-        int seals = fcntl(fd, F_GET_SEALS);
-
-        return seals >= 0 && (seals & SEALS) == SEALS;
-}
-
 /* 0: it is no such map. What only looks like one, to who asks as if it were, cannot be mapped. */
 static size_t size_of_map(int fd) {
         struct bpf_map_info info = {};
@@ -190,7 +178,7 @@ static size_t size_of_map(int fd) {
 static size_t size_of_memory(int fd) {
         struct stat st;
 
-        if (!is_sealed(fd))
+        if (!sealed_memory_is(fd))
                 return size_of_map(fd);
         return fstat(fd, &st) < 0 ? 0 : (size_t) st.st_size;
 }
