@@ -13,8 +13,12 @@
  */
 typedef struct JournalQueue JournalQueue;
 
-/* How much it holds: of each datagram a length, too. */
-#define JOURNAL_QUEUE_SIZE (1 << 20)
+/*
+ * How much it holds: of each datagram a length, too. A record of 200 bytes becomes an entry of
+ * 1500: so the reports of a full ring buffer of the usual size find room, as a tlobd reads them at
+ * once that begins where another one was killed.
+ */
+#define JOURNAL_QUEUE_SIZE (8 << 20)
 
 /* Empty. Returns 0 or a negative errno. */
 int journal_queue_new(JournalQueue **ret);
