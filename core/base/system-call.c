@@ -102,3 +102,54 @@ char *system_call_get_name(uint32_t number) {
                        ? seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, (int) number)
                        : NULL;
 }
+
+#if defined(__x86_64__)
+
+static const struct {
+        const char *name, *own;
+} renamed[] = {
+        { "_llseek", "lseek" },        { "_newselect", "select" }, { "fadvise64_64", "fadvise64" },
+        { "fstatat64", "newfstatat" }, { "mmap2", "mmap" },        { "ugetrlimit", "getrlimit" },
+};
+
+/* Wider than what 32-bit programs once had, as those of 64 bits have always been. */
+static const char *const widened[] = { "_time64", "64", "32" };
+
+static int find_widened(const char *name, uint32_t *ret_number) {
+        for (size_t i = 0; i < ELEMENTSOF(widened); i++) {
+                size_t n = strlen(name), n_end = strlen(widened[i]);
+                _cleanup_free_ char *own = NULL;
+
+                if (n <= n_end || !streq(name + n - n_end, widened[i]))
+                        continue;
+                own = strndup(name, n - n_end);
+                if (!own)
+                        return -ENOMEM;
+                return system_call_find_number(own, ret_number);
+        }
+        return -ENOENT;
+}
+
+int system_call_of_32_bits(uint32_t number_32, uint32_t *ret_number) {
+        _cleanup_free_ char *name = NULL;
+
+        name = number_32 < NUMBERS_MAX
+                       ? seccomp_syscall_resolve_num_arch(SCMP_ARCH_X86, (int) number_32)
+                       : NULL;
+        if (!name)
+                return -ENOENT;
+        if (system_call_find_number(name, ret_number) == 0)
+                return 0;
+        for (size_t i = 0; i < ELEMENTSOF(renamed); i++)
+                if (streq(renamed[i].name, name))
+                        return system_call_find_number(renamed[i].own, ret_number);
+        return find_widened(name, ret_number);
+}
+
+#else
+
+int system_call_of_32_bits(uint32_t number_32, uint32_t *ret_number) {
+        return -ENOENT;
+}
+
+#endif

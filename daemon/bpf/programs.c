@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/system-call.h"
 #include "bpf/hooks.h"
 #include "bpf/iterator.h"
 #include "bpf/layout-hash.h"
@@ -218,6 +219,16 @@ static bool is_virtual_machine(void) {
 
 #endif
 
+static void set_calls_of_32_bits(struct tlob_bpf *bpf) {
+        for (uint32_t i = 0; i < TLOB_CALLS_MAX; i++) {
+                uint32_t number;
+
+                if (system_call_of_32_bits(i, &number) < 0 || number > TLOB_CALLS_MAX)
+                        number = TLOB_CALLS_MAX;
+                bpf->rodata->calls_of_32_bits[i] = (uint16_t) number;
+        }
+}
+
 /* The programs for a rung of the ladder of deadlines. */
 static int load_rung(BpfPrograms *programs, const BackendConfig *config, DeadlineMode mode) {
         struct tlob_bpf *bpf;
@@ -237,6 +248,7 @@ static int load_rung(BpfPrograms *programs, const BackendConfig *config, Deadlin
         memcpy(bpf->rodata->interrupts, &programs->symbols.interrupts, sizeof(struct tlob_text));
         memcpy(bpf->rodata->softirqs, &programs->symbols.softirqs, sizeof(struct tlob_text));
         memcpy(bpf->rodata->network, &programs->symbols.network, sizeof(struct tlob_text));
+        set_calls_of_32_bits(bpf);
         bpf->data->next_window_id = now_usec();
         hooks_prepare(bpf);
         (void) bpf_program__set_autoattach(bpf->progs.set_callbacks, false);

@@ -30,12 +30,6 @@
 
 #if defined(__TARGET_ARCH_x86)
 
-/* Else the number means another call, that of 32-bit programs. */
-static __always_inline bool call_is_native(void)
-{
-	return !(bpf_get_current_task_btf()->thread_info.status & TS_COMPAT);
-}
-
 static __always_inline void calls_count(void)
 {
 	struct tlob_hits *hits;
@@ -85,7 +79,7 @@ __noinline int call_starts(__u32 role, __u32 number, __u32 call)
 		return 0;
 	cookie = READ_ONCE(calls[role][number].cookie);
 	cookie_before = READ_ONCE(calls[role][number].cookie_before);
-	if ((!cookie && !cookie_before) || !call_is_native())
+	if (!cookie && !cookie_before)
 		return 0;
 	task_current(bpf_get_current_task_btf(), &hit.slot);
 	if (cookie)
@@ -118,7 +112,7 @@ __noinline int call_stops(__u32 role, __u32 number)
 		return 0;
 	hit.cookie = READ_ONCE(calls[role][number].cookie);
 	cookie_before = READ_ONCE(calls[role][number].cookie_before);
-	if ((!hit.cookie && !cookie_before) || !call_is_native())
+	if (!hit.cookie && !cookie_before)
 		return 0;
 	if (hit.cookie)
 		hit_stop(&hit, at);
@@ -139,6 +133,7 @@ static __always_inline int on_any_call(__u32 number)
 	if (READ_ONCE(calls_acting) != hooks_number)
 		return 0;
 	calls_count();
+	number = call_number(bpf_get_current_task_btf(), number);
 	if (READ_ONCE(calls_roles) & BEGIN_ROLES) {
 		call_stops(TLOB_CALL_BEGIN_STOPS, number);
 		call_starts(TLOB_CALL_BEGIN_STARTS, number, 0);
@@ -209,7 +204,7 @@ int BPF_PROG(on_call, struct pt_regs *regs, long id)
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_call_end, struct pt_regs *regs, long ret)
 {
-	return on_any_call_end(call_of(regs));
+	return on_any_call_end(call_of(bpf_get_current_task_btf(), regs));
 }
 
 /* What both events begin with. */
@@ -227,12 +222,12 @@ int on_call_perf(struct call_event *event)
 SEC("tp/raw_syscalls/sys_exit")
 int on_call_end_perf(struct call_event *event)
 {
-	return on_any_call_end((__u32)event->id + 1);
+	return on_any_call_end(call_number(bpf_get_current_task_btf(), (__u32)event->id) + 1);
 }
 
 #else
 
-/* How calls of 32-bit programs are told is not known here: nothing is ever attached. */
+/* What its registers show of a call is not known here: nothing is ever attached. */
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_call)
 {

@@ -43,16 +43,27 @@ static __always_inline bool task_has_bounds(const struct tlob_task *t)
 
 #if defined(__TARGET_ARCH_x86)
 
-/* The system call that a task was in when it got these registers, plus one; 0: it was in none. */
-static __always_inline __u32 call_of(const struct pt_regs *regs)
+/*
+ * What a call by that number is among those of 64 bits, which go by their numbers here. The task is
+ * in it, or just coming out of it.
+ */
+static __always_inline __u32 call_number(struct task_struct *task, __u32 number)
 {
-	return (__u32)regs->orig_rax + 1;
+	if (!(task->thread_info.status & TS_COMPAT))
+		return number;
+	return number < TLOB_CALLS_MAX ? calls_of_32_bits[number] : TLOB_CALLS_MAX;
+}
+
+/* The system call that a task was in when it got these registers, plus one; 0: it was in none. */
+static __always_inline __u32 call_of(struct task_struct *task, const struct pt_regs *regs)
+{
+	return call_number(task, (__u32)regs->orig_rax) + 1;
 }
 
 #else
 
 /* Calls are not measured: see calls.bpf.h. */
-static __always_inline __u32 call_of(const struct pt_regs *regs)
+static __always_inline __u32 call_of(struct task_struct *task, const struct pt_regs *regs)
 {
 	return 0;
 }
@@ -188,7 +199,7 @@ static __always_inline bool frame_is_overwritten(const struct tlob_window *w)
 __noinline int frames_check(__u32 slot, __u64 stack_pointer)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 call = call_of((const struct pt_regs *)bpf_task_pt_regs(task));
+	__u32 call = call_of(task, (const struct pt_regs *)bpf_task_pt_regs(task));
 	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
 	__u32 elsewhere = 0, left = 0, i;
 	__u64 lowest = TLOB_NEVER;
