@@ -90,6 +90,7 @@ Binding *binding_free(Binding *binding) {
         resolved_done(&binding->resolved);
         free(binding->view.root_directory);
         free(binding->view.program);
+        free(binding->view.library);
         source_done(&binding->source);
         free(binding->tolerance_text);
         free(binding->on_violation);
@@ -200,6 +201,10 @@ bool binding_has_usdt(const Binding *binding) {
 
 bool binding_takes_program(const Binding *binding) {
         return !binding->executable && binding->unit && binding_has_file(binding);
+}
+
+bool binding_takes_library(const Binding *binding) {
+        return binding->executable && *binding->executable != '\0' && *binding->executable != '/';
 }
 
 static int check_executable(const Binding *binding, char **ret_error) {

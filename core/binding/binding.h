@@ -77,9 +77,11 @@ typedef struct BindingView {
          */
         char *program;
         char *root_directory; /* of its RootDirectory=; NULL: none */
-        uint32_t main_pid;    /* 0: it does not run */
+        char *library;     /* what its processes have loaded of that name; NULL: it is not known */
+        uint32_t main_pid; /* 0: it does not run */
         bool has_root_image;
-        OldProgram old; /* it is meant, instead of what is at its path now */
+        uint32_t container_pid; /* a process of the container in its cgroup; 0: there is none */
+        OldProgram old;         /* it is meant, instead of what is at its path now */
 } BindingView;
 
 /*
@@ -334,6 +336,9 @@ bool binding_has_usdt(const Binding *binding);
  * must be set then to resolve it.
  */
 bool binding_takes_program(const Binding *binding);
+
+/* Is its executable given as the bare name of a library? */
+bool binding_takes_library(const Binding *binding);
 
 /* Takes on a new state; reason is copied, NULL for none. */
 int binding_set_state(Binding *binding, BindingState state, const char *reason);

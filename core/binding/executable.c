@@ -3,7 +3,9 @@
 /*
  * From what a binding says of its executable to the open file: the unit's program, a path, or the
  * name of a library, as the unit's processes see them. A unit that runs is asked by its main
- * process; one that does not, by its RootDirectory=.
+ * process, or if that starts a container, by a process of the container; one that does not run, by
+ * its RootDirectory=. A library that its processes have loaded is that one, else what the dynamic
+ * loader would take.
  */
 
 #include "binding/executable.h"
@@ -20,18 +22,73 @@ static const char *const program_directories[] = {
         "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin",
 };
 
-int binding_open_root(const Binding *binding, Root *ret, char **ret_error) {
-        _cleanup_(root_done) Root machine = ROOT_OWN;
-        bool has_own = binding->view.root_directory || binding->view.has_root_image;
-        int r = -ESRCH;
+static const char *name_of_program(const char *path) {
+        const char *slash = strrchr(path, '/');
 
-        if (binding->view.main_pid > 0)
-                r = root_of_process(binding->view.main_pid, ret);
-        /* A process that has just been started has not gone there yet. */
-        if (r == 0 || (r > 0 && !has_own))
-                return 0;
-        if (r > 0)
+        return slash ? slash + 1 : path;
+}
+
+/* Programs that run others in containers, and are the main process of a unit themselves. */
+static bool is_container_manager(const char *program) {
+        static const char *const names[] = {
+                "conmon", "crun", "docker", "lxc-start", "podman", "runc", "systemd-nspawn",
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                if (streq(name_of_program(program), names[i]))
+                        return true;
+        return false;
+}
+
+static bool starts_container(const Binding *binding) {
+        return binding->view.program && is_container_manager(binding->view.program);
+}
+
+bool binding_awaits_container(const Binding *binding) {
+        return starts_container(binding) && binding->view.container_pid == 0;
+}
+
+bool binding_may_have_container(const Binding *binding) {
+        const char *type = binding->unit ? strrchr(binding->unit, '.') : NULL;
+
+        return starts_container(binding) || (type && streq(type, ".scope"));
+}
+
+/* -ENOENT: its unit does not run. */
+static int open_running_root(const Binding *binding, const char *path, bool has_own, Root *ret) {
+        _cleanup_close_ int fd = -EBADF;
+        int r = -ENOENT;
+
+        if (binding->view.container_pid > 0)
+                r = root_of_process(binding->view.container_pid, ret);
+        if (r >= 0 && path) {
+                fd = root_open(ret, path, O_PATH | O_CLOEXEC);
+                if (fd >= 0)
+                        return 0;
                 root_done(ret);
+                r = -ENOENT;
+        }
+        if (r >= 0)
+                return 0;
+        if (binding->view.main_pid == 0)
+                return -ENOENT;
+        r = root_of_process(binding->view.main_pid, ret);
+        /* A process that has just been started has not gone there yet. */
+        if (r > 0 && has_own) {
+                root_done(ret);
+                return -ENOENT;
+        }
+        return r < 0 ? -ENOENT : 0;
+}
+
+int binding_open_root(const Binding *binding, const char *path, Root *ret, char **ret_error) {
+        bool has_own = binding->view.root_directory || binding->view.has_root_image;
+        _cleanup_(root_done) Root machine = ROOT_OWN;
+        int r;
+
+        r = open_running_root(binding, path, has_own, ret);
+        if (r >= 0)
+                return 0;
         (void) root_of_machine(&machine);
         if (binding->view.root_directory) {
                 r = root_of_directory(&machine, binding->view.root_directory, ret);
@@ -47,12 +104,6 @@ int binding_open_root(const Binding *binding, Root *ret, char **ret_error) {
         *ret = machine;
         machine = ROOT_OWN;
         return 0;
-}
-
-static const char *name_of_program(const char *path) {
-        const char *slash = strrchr(path, '/');
-
-        return slash ? slash + 1 : path;
 }
 
 /* Programs that run others' code: a function of theirs is hardly ever meant. */
@@ -72,18 +123,6 @@ static bool is_interpreter(const char *program) {
         return false;
 }
 
-/* Programs that run others in containers, and are the main process of a unit themselves. */
-static bool is_container_manager(const char *program) {
-        static const char *const names[] = {
-                "conmon", "crun", "docker", "lxc-start", "podman", "runc", "systemd-nspawn",
-        };
-
-        for (size_t i = 0; i < ELEMENTSOF(names); i++)
-                if (streq(name_of_program(program), names[i]))
-                        return true;
-        return false;
-}
-
 /* systemd itself, on its way to become the program. */
 static bool is_not_begun(const char *path) {
         const char *name = strrchr(path, '/');
@@ -92,12 +131,13 @@ static bool is_not_begun(const char *path) {
 }
 
 char *binding_running_program(const Binding *binding) {
+        uint32_t pid = binding->view.container_pid ?: binding->view.main_pid;
         char link[64], path[PATH_MAX];
         ssize_t n;
 
-        if (binding->view.main_pid == 0)
+        if (pid == 0)
                 return NULL;
-        (void) snprintf(link, sizeof(link), "/proc/%u/exe", binding->view.main_pid);
+        (void) snprintf(link, sizeof(link), "/proc/%u/exe", pid);
         n = readlink(link, path, sizeof(path) - 1);
         if (n <= 0)
                 return NULL;
@@ -146,12 +186,13 @@ static int take_program(const Binding *binding, const Root *root, char **ret_pat
                 return sentence_error(
                         -EINVAL, ret_error,
                         "The program of %s is not known: write Executable=", binding->unit);
-        if (is_container_manager(binding->view.program))
+        if (starts_container(binding)) {
+                describe_running(binding, running, sizeof(running));
                 return sentence_error(-EINVAL, ret_error,
-                                      "ExecStart= of %s is %s, which starts a container: write "
-                                      "Executable= with the path that the program or library in "
-                                      "the container has on this machine",
-                                      binding->unit, binding->view.program);
+                                      "ExecStart= of %s is %s, which starts a container%s: write "
+                                      "Executable= with the program or library in it",
+                                      binding->unit, binding->view.program, running);
+        }
         if (is_interpreter(binding->view.program)) {
                 describe_running(binding, running, sizeof(running));
                 return sentence_error(-EINVAL, ret_error,
@@ -168,19 +209,33 @@ static int take_program(const Binding *binding, const Root *root, char **ret_pat
         return r;
 }
 
+/* What is not on the machine may be in there, and what is there need not be what is meant. */
+static int wait_for_container(const Binding *binding, char **ret_error) {
+        return sentence_error(-EAGAIN, ret_error,
+                              "%s is looked for in the container of %s, which does not run yet",
+                              binding->executable, binding->unit);
+}
+
 static int find_library(const Binding *binding, const Root *root, char **ret_path,
                         char **ret_error) {
         _cleanup_free_ char *program = NULL;
         int r;
 
+        if (binding_awaits_container(binding))
+                return wait_for_container(binding, ret_error);
+        if (binding->view.library)
+                return free_and_strdup(ret_path, binding->view.library);
         if (binding->view.program && find_program(binding, root, &program) == -ENOMEM)
                 return -ENOMEM;
         r = library_find_in(root, binding->executable, program, ret_path);
         if (r == -ENOENT)
                 return sentence_error(r, ret_error,
                                       "The loader's directories have no library '%s' for this "
-                                      "machine: write its absolute path",
-                                      binding->executable);
+                                      "machine%s: write its absolute path",
+                                      binding->executable,
+                                      binding->view.main_pid > 0
+                                              ? ", and no process of the unit has loaded one"
+                                              : "");
         return r;
 }
 
@@ -247,13 +302,14 @@ static int open_old(const Binding *binding, char **ret_inner_path, ElfFile **ret
 
 int binding_open_executable(const Binding *binding, char **ret_inner_path, ElfFile **ret_elf,
                             char **ret_error) {
+        bool is_path = !binding_takes_program(binding) && binding->executable[0] == '/';
         _cleanup_(root_done) Root root = ROOT_OWN;
         _cleanup_free_ char *path = NULL;
         int r;
 
         if (binding->view.old.pid > 0)
                 return open_old(binding, ret_inner_path, ret_elf, ret_error);
-        r = binding_open_root(binding, &root, ret_error);
+        r = binding_open_root(binding, is_path ? binding->executable : NULL, &root, ret_error);
         if (r < 0)
                 return r;
         if (binding_takes_program(binding)) {
@@ -261,12 +317,16 @@ int binding_open_executable(const Binding *binding, char **ret_inner_path, ElfFi
                 if (r >= 0)
                         r = open_program(binding, &root, path, ret_elf, ret_error);
         } else {
-                if (binding->executable[0] == '/')
+                if (is_path)
                         r = free_and_strdup(&path, binding->executable);
                 else
                         r = find_library(binding, &root, &path, ret_error);
                 if (r >= 0)
                         r = elf_file_open_in(&root, path, ret_elf, ret_error);
+        }
+        if (r == -ENOENT && is_path && binding_awaits_container(binding)) {
+                free(TAKE_PTR(*ret_error));
+                return wait_for_container(binding, ret_error);
         }
         if (r < 0)
                 return explain_missing(r, &root, ret_error);

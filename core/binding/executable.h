@@ -9,10 +9,17 @@
 /* The file that a binding means, as its unit's processes see it. */
 
 /*
- * The tree in which it is resolved: as its unit's processes see it. -EAGAIN: nobody sees it,
- * because the unit does not run.
+ * The tree in which it is resolved: as its unit's processes see it. path: of the file there, if it
+ * is known, which can also be meant on the machine while a container runs. -EAGAIN: nobody sees
+ * it, because the unit does not run.
  */
-int binding_open_root(const Binding *binding, Root *ret, char **ret_error);
+int binding_open_root(const Binding *binding, const char *path, Root *ret, char **ret_error);
+
+/* The container that its unit starts is not there yet: what is found now may not be meant. */
+bool binding_awaits_container(const Binding *binding);
+
+/* Can there be a container in the cgroup of its unit, whose files are meant? */
+bool binding_may_have_container(const Binding *binding);
 
 /*
  * Opens its executable there, and gives its path in that tree. Errors are those of elf_file_open(),
@@ -21,7 +28,10 @@ int binding_open_root(const Binding *binding, Root *ret, char **ret_error);
 int binding_open_executable(const Binding *binding, char **ret_inner_path, ElfFile **ret_elf,
                             char **ret_error);
 
-/* What the main process of its unit runs, as seen from outside; NULL: it is not known. */
+/*
+ * What the main process of its unit runs, or the first one of a container in it, as seen from
+ * outside; NULL: it is not known.
+ */
 char *binding_running_program(const Binding *binding);
 
 #endif

@@ -17,7 +17,9 @@
 #include "binding/executable.h"
 #include "binding/keys.h"
 #include "binding/resolve.h"
+#include "file/loaded-library.h"
 #include "file/maps.h"
+#include "file/processes.h"
 
 typedef enum Question {
         QUESTION_RESOLVE,
@@ -34,9 +36,12 @@ static void put_root(Packet *packet, const Binding *binding) {
         packet_put_number(packet, binding->view.main_pid);
         packet_put_string(packet, binding->view.root_directory);
         packet_put_number(packet, binding->view.has_root_image);
+        packet_put_number(packet, binding_may_have_container(binding));
+        packet_put_string(packet, binding->cgroup.path);
 }
 
 static int take_root(Packet *packet, Binding *binding) {
+        bool may_have_container;
         int r;
 
         r = free_and_strdup(&binding->view.program, packet_take_string(packet));
@@ -44,6 +49,11 @@ static int take_root(Packet *packet, Binding *binding) {
         if (r >= 0)
                 r = free_and_strdup(&binding->view.root_directory, packet_take_string(packet));
         binding->view.has_root_image = packet_take_number(packet);
+        may_have_container = packet_take_number(packet);
+        if (r >= 0)
+                r = free_and_strdup(&binding->cgroup.path, packet_take_string(packet));
+        if (r >= 0 && may_have_container && binding->cgroup.path)
+                binding->view.container_pid = process_of_container(binding->cgroup.path);
         return r;
 }
 
@@ -283,6 +293,15 @@ static int take_resolved(Packet *packet, BindingResolved *resolved, BindingFile 
         return r;
 }
 
+static int learn_library(Binding *binding) {
+        int r;
+
+        if (!binding_takes_library(binding) || (!binding->unit && !binding->cgroup.path))
+                return 0;
+        r = loaded_library_find(binding, binding->executable, &binding->view.library);
+        return r == -ENOENT ? 0 : r;
+}
+
 static int answer_resolve(Packet *question, Packet *answer, int *ret_fd) {
         _cleanup_(binding_file_freep) BindingFile *file = NULL;
         _cleanup_(binding_freep) Binding *binding = NULL;
@@ -290,6 +309,9 @@ static int answer_resolve(Packet *question, Packet *answer, int *ret_fd) {
         int r;
 
         r = take_binding(question, &binding);
+        if (r < 0)
+                return r;
+        r = learn_library(binding);
         if (r < 0)
                 return r;
         r = binding_resolve(binding, &file, &error);
@@ -331,8 +353,8 @@ static int put_file(Packet *question, Question type, const Binding *binding) {
         packet_init(question);
         packet_put_number(question, type);
         put_root(question, binding);
+        packet_put_string(question, binding_takes_library(binding) ? binding->executable : NULL);
         packet_put_string(question, binding->resolved.inner_path);
-        packet_put_string(question, binding->cgroup.path);
         packet_put_number(question, binding->resolved.device);
         packet_put_number(question, binding->resolved.inode);
         packet_put_number(question, binding->resolved.mapped.device);
@@ -348,9 +370,9 @@ static int take_file(Packet *question, Binding **ret) {
         if (r >= 0)
                 r = take_root(question, binding);
         if (r >= 0)
-                r = free_and_strdup(&binding->resolved.inner_path, packet_take_string(question));
+                r = free_and_strdup(&binding->executable, packet_take_string(question));
         if (r >= 0)
-                r = free_and_strdup(&binding->cgroup.path, packet_take_string(question));
+                r = free_and_strdup(&binding->resolved.inner_path, packet_take_string(question));
         if (r < 0)
                 return r;
         binding->resolved.device = packet_take_number(question);
@@ -378,7 +400,7 @@ static int is_same_file(const Binding *binding, char **ret_path, FileStamp *ret_
         struct stat st;
         int r;
 
-        r = binding_open_root(binding, &root, NULL);
+        r = binding_open_root(binding, binding->resolved.inner_path, &root, NULL);
         if (r < 0)
                 return is_want(r) ? r : false;
         fd = root_open(&root, binding->resolved.inner_path, O_PATH | O_CLOEXEC);
@@ -454,7 +476,16 @@ static int answer_look(Packet *question, bool wants_old, Packet *answer) {
         if (is_want(r))
                 return r;
         file_maps_of_main_program(binding, &maps);
+        /* From elsewhere than it was found when they did not run. */
+        if (!maps.is_mapped && binding_takes_library(binding)) {
+                r = learn_library(binding);
+                if (r < 0)
+                        return r;
+                is_same = is_same && (!binding->view.library ||
+                                      streq(binding->view.library, binding->resolved.inner_path));
+        }
         running = binding_running_program(binding);
+        packet_put_number(answer, binding_awaits_container(binding));
         packet_put_number(answer, !is_same);
         packet_put_number(answer, maps.is_mapped);
         packet_put_number(answer, maps.is_replaced);
@@ -473,6 +504,7 @@ int answer_take_look(Packet *answer, FileLook *ret) {
         const char *running;
         FileLook look = {};
 
+        look.is_early = packet_take_number(answer);
         look.is_other = packet_take_number(answer);
         look.is_mapped = packet_take_number(answer);
         look.is_replaced = packet_take_number(answer);

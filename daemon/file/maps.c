@@ -14,10 +14,7 @@
 #include <limits.h>
 
 #include "base/cleanup.h"
-#include "cgroup.h"
-
-#define PROCESSES_MAX 512
-#define DEPTH_MAX     8
+#include "file/processes.h"
 
 static bool is_done(const MappedFile *file, const FileMaps *maps) {
         return maps->is_mapped && (!file->wants_old || maps->old.pid > 0);
@@ -81,63 +78,27 @@ int file_maps_of_process(uint32_t pid, const MappedFile *file, FileMaps *maps) {
         return 0;
 }
 
-static int look_at_processes(int directory, const MappedFile *file, FileMaps *maps) {
-        _cleanup_fclose_ FILE *f = NULL;
-        uint32_t pid;
-        int fd;
+typedef struct Look {
+        const MappedFile *file;
+        FileMaps *maps;
+} Look;
 
-        fd = openat(directory, "cgroup.procs", O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-                return -errno;
-        f = fdopen(fd, "r");
-        if (!f) {
-                safe_close(fd);
-                return -ENOMEM;
-        }
-        while (!is_done(file, maps) && maps->n_processes < PROCESSES_MAX &&
-               fscanf(f, "%" SCNu32, &pid) == 1) {
-                int r = file_maps_of_process(pid, file, maps);
-
-                if (r < 0 && r != -ENOENT && r != -ESRCH)
-                        return r;
-        }
-        return 0;
-}
-
-/* Takes directory over. */
-static int look_below(int directory, unsigned depth, const MappedFile *file, FileMaps *maps) {
-        _cleanup_closedir_ DIR *d = fdopendir(directory);
-        struct dirent *entry;
+static int look_at_process(uint32_t pid, void *userdata) {
+        Look *look = userdata;
         int r;
 
-        if (!d) {
-                safe_close(directory);
-                return -ENOMEM;
-        }
-        r = look_at_processes(directory, file, maps);
-        while (r >= 0 && !is_done(file, maps) && depth < DEPTH_MAX && (entry = readdir(d))) {
-                int fd;
-
-                if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
-                        continue;
-                fd = openat(directory, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-                if (fd >= 0)
-                        r = look_below(fd, depth + 1, file, maps);
-        }
-        return r;
+        r = file_maps_of_process(pid, look->file, look->maps);
+        if (r < 0 && r != -ENOENT && r != -ESRCH)
+                return r;
+        return is_done(look->file, look->maps);
 }
 
 int file_maps_of_cgroup(const char *cgroup_path, const MappedFile *file, FileMaps *maps) {
-        _cleanup_close_ int root = cgroup_open_root();
-        const char *below = cgroup_path + strspn(cgroup_path, "/");
-        int fd;
+        Look look = { .file = file, .maps = maps };
+        int r;
 
-        if (root < 0)
-                return root;
-        fd = openat(root, *below ? below : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd < 0)
-                return -errno;
-        return look_below(fd, 0, file, maps);
+        r = processes_of_cgroup(cgroup_path, look_at_process, &look);
+        return r < 0 ? r : 0;
 }
 
 static bool is_main_program(const Binding *binding) {

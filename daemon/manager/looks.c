@@ -93,6 +93,11 @@ static void measure_old(Manager *m, Binding *binding) {
 }
 
 static void take_look(Manager *m, Binding *binding, const FileLook *look) {
+        if (look->is_early) {
+                binding->look.step++;
+                manager_look_later(m, binding);
+                return;
+        }
         if (look->old.pid > 0 && !look->is_other) {
                 binding->look.old = look->old;
                 measure_old(m, binding);
@@ -141,9 +146,13 @@ void manager_look_at_unit(Manager *m, Binding *binding) {
                 return;
         }
         if (!binding->measurement.backend) {
-                /* An image may be mounted by now, and a wrapper have become what it is for. */
+                /*
+                 * An image may be mounted by now, a container run, a library be loaded, and a
+                 * wrapper have become what it is for.
+                 */
                 binding->look.step++;
-                if (binding->view.has_root_image || binding->look.step <= SAYING_STEP)
+                if (binding->measurement.state == BINDING_WAITING ||
+                    binding_takes_library(binding) || binding->look.step <= SAYING_STEP)
                         manager_look_later(m, binding);
                 manager_settle_binding(m, binding);
                 return;

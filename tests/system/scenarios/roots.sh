@@ -7,7 +7,8 @@
 . "${BASH_SOURCE[0]%/*}/assert.sh"
 
 etc=/etc/systemd/system
-victim=/usr/libexec/tlob-tests/victim
+tests=/usr/libexec/tlob-tests
+victim=$tests/victim
 jail=/srv/jail
 nap=$'[X-Tlob nap]\nExecutable=libc.so.6\nFunction=clock_nanosleep\nBudgetSec=10s\n'
 
@@ -160,6 +161,60 @@ check "a container runs" timeout 60 systemctl start contained
 equal "what runs in it is measured" "$(binding contained.service/a Violations)" 3
 matches "what starts it is not meant" "$(binding contained.service/program StateReason)" \
         'ExecStart= of contained.service is /usr/bin/systemd-nspawn, which starts a container: write Executable='
+
+# What is named as the container has it, too: a program that is not on the machine, and a library that is, and is
+# another one there. What starts the container has loaded the machine's.
+cat >"$etc/inner.service" <<END
+[Service]
+Delegate=yes
+KillMode=mixed
+ExecStart=/usr/bin/$container /opt/only sleep:500000000 repeat:100000 ( a( sleep:20000000 ) )
+[X-Tlob a]
+Executable=/opt/only
+Function=victim_a
+BudgetSec=10ms
+$nap
+END
+systemctl daemon-reload
+check "what is only in a container waits for it" until_true says inner.service/a \
+        "^/opt/only is looked for in the container of inner.service, which does not run yet$"
+check "and so does a library there" until_true says inner.service/nap "^libc.so.6 is looked for in the container"
+systemctl start inner
+check "it is measured when the container runs" until_true has_windows inner.service/a 3
+check "as is its library" until_true has_windows inner.service/nap 3
+windows=$(binding inner.service/a Windows)
+systemctl restart inner
+check "and when it is started again" until_true has_windows inner.service/a $((windows + 3))
+systemctl stop inner
+check "then it waits again" until_true says inner.service/a "which does not run yet"
+
+# A library that only LD_LIBRARY_PATH leads to.
+mkdir -p /opt/lib
+cp "$tests/libreach.so" /opt/lib/libreach.so.1.2
+ln -s libreach.so.1.2 /opt/lib/libreach.so
+cat >/opt/loading <<END
+#!/bin/bash
+while sleep 0.1; do
+        echo
+done | $tests/reach-caller $(yes 'say:once call:1' | head -n 200 | xargs)
+END
+chmod +x /opt/loading
+cat >"$etc/loading.service" <<END
+[Service]
+Environment=LD_LIBRARY_PATH=/opt/lib
+ExecStart=/opt/loading
+[X-Tlob reach]
+Executable=libreach.so
+Function=reach_call
+BudgetSec=1s
+END
+systemctl daemon-reload
+check "a library that is in no directory of the loader is missed" until_true says loading.service/reach \
+        "and its program or library is not there"
+systemctl start loading
+check "and found when a process has loaded it" until_true has_windows loading.service/reach 1
+equal "where it is" "$(binding loading.service/reach Executable)" /opt/lib/libreach.so.1.2
+systemctl stop loading
 
 # Processes that read files end with the daemon, whatever ends it.
 reads_files() {

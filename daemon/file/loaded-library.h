@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef FILE_LOADED_LIBRARY_H
+#define FILE_LOADED_LIBRARY_H
+
+#include "binding/binding.h"
+
+/*
+ * The library of that bare name that a process of the unit of a binding has loaded, the main
+ * process before others: from wherever its environment or it itself has had it. *ret_path: in the
+ * tree that the binding is resolved in; the caller's. Returns 0, -ENOENT: none has one that can be
+ * seen there, or -ENOMEM.
+ */
+int loaded_library_find(const Binding *binding, const char *name, char **ret_path);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef FILE_PROCESSES_H
+#define FILE_PROCESSES_H
+
+#include <stdint.h>
+
+/* Returns 0 to be given the next one, 1: that is enough, or a negative errno. */
+typedef int (*ProcessVisitor)(uint32_t pid, void *userdata);
+
+/*
+ * Goes through the processes of a cgroup and of those below, each cgroup's own first: some hundreds
+ * of them at most. Returns what the visitor has returned last, or another negative errno.
+ */
+int processes_of_cgroup(const char *cgroup_path, ProcessVisitor visit, void *userdata);
+
+/*
+ * The process whose files are meant in a cgroup in which a container runs: the first one of its
+ * own, or else one that has another root than the machine. 0: there is none.
+ */
+uint32_t process_of_container(const char *cgroup_path);
+
+#endif
