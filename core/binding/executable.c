@@ -28,16 +28,30 @@ static const char *name_of_program(const char *path) {
         return slash ? slash + 1 : path;
 }
 
+static bool is_among(const char *program, const char *const *names, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (streq(name_of_program(program), names[i]))
+                        return true;
+        return false;
+}
+
 /* Programs that run others in containers, and are the main process of a unit themselves. */
 static bool is_container_manager(const char *program) {
         static const char *const names[] = {
                 "conmon", "crun", "docker", "lxc-start", "podman", "runc", "systemd-nspawn",
         };
 
-        for (size_t i = 0; i < ELEMENTSOF(names); i++)
-                if (streq(name_of_program(program), names[i]))
-                        return true;
-        return false;
+        return is_among(program, names, ELEMENTSOF(names));
+}
+
+/* Programs that are the first of a container, and start what it is for. */
+static bool is_init(const char *program) {
+        static const char *const names[] = {
+                "catatonit",   "docker-init", "dumb-init", "init",
+                "podman-init", "s6-svscan",   "systemd",   "tini",
+        };
+
+        return is_among(program, names, ELEMENTSOF(names));
 }
 
 static bool starts_container(const Binding *binding) {
@@ -176,6 +190,28 @@ static int find_program(const Binding *binding, const Root *root, char **ret) {
         return -ENOENT;
 }
 
+/* The first program of the container, if that can be meant. */
+static int take_program_of_container(const Binding *binding, char **ret_path, char **ret_error) {
+        _cleanup_free_ char *running = NULL;
+
+        if (binding_awaits_container(binding))
+                return sentence_error(-EAGAIN, ret_error,
+                                      "The program is that of the container of %s, which does not "
+                                      "run yet",
+                                      binding->unit);
+        running = binding_running_program(binding);
+        if (!running)
+                return -ESRCH;
+        if (is_interpreter(running) || is_container_manager(running) || is_init(running))
+                return sentence_error(-EINVAL, ret_error,
+                                      "The first program in the container of %s is %s, which runs "
+                                      "others: write Executable= with the program or library to be "
+                                      "measured, by its path in there",
+                                      binding->unit, running);
+        *ret_path = TAKE_PTR(running);
+        return 0;
+}
+
 /* The program of the unit, if that can be meant. */
 static int take_program(const Binding *binding, const Root *root, char **ret_path,
                         char **ret_error) {
@@ -186,13 +222,8 @@ static int take_program(const Binding *binding, const Root *root, char **ret_pat
                 return sentence_error(
                         -EINVAL, ret_error,
                         "The program of %s is not known: write Executable=", binding->unit);
-        if (starts_container(binding)) {
-                describe_running(binding, running, sizeof(running));
-                return sentence_error(-EINVAL, ret_error,
-                                      "ExecStart= of %s is %s, which starts a container%s: write "
-                                      "Executable= with the program or library in it",
-                                      binding->unit, binding->view.program, running);
-        }
+        if (starts_container(binding))
+                return take_program_of_container(binding, ret_path, ret_error);
         if (is_interpreter(binding->view.program)) {
                 describe_running(binding, running, sizeof(running));
                 return sentence_error(-EINVAL, ret_error,

@@ -160,7 +160,7 @@ check "what it names is ready before it starts" until_true says contained.servic
 check "a container runs" timeout 60 systemctl start contained
 equal "what runs in it is measured" "$(binding contained.service/a Violations)" 3
 matches "what starts it is not meant" "$(binding contained.service/program StateReason)" \
-        'ExecStart= of contained.service is /usr/bin/systemd-nspawn, which starts a container: write Executable='
+        'The program is that of the container of contained.service, which does not run yet'
 
 # What is named as the container has it, too: a program that is not on the machine, and a library that is, and is
 # another one there. What starts the container has loaded the machine's.
@@ -174,7 +174,12 @@ Executable=/opt/only
 Function=victim_a
 BudgetSec=10ms
 $nap
+[X-Tlob program]
+Function=victim_a
+BudgetSec=10ms
 END
+sed '/^\[X-Tlob a]/,$ d; s/ --as-pid2//' "$etc/inner.service" >"$etc/first.service"
+printf '[X-Tlob program]\nFunction=victim_a\nBudgetSec=10ms\n' >>"$etc/first.service"
 systemctl daemon-reload
 check "what is only in a container waits for it" until_true says inner.service/a \
         "^/opt/only is looked for in the container of inner.service, which does not run yet$"
@@ -182,11 +187,16 @@ check "and so does a library there" until_true says inner.service/nap "^libc.so.
 systemctl start inner
 check "it is measured when the container runs" until_true has_windows inner.service/a 3
 check "as is its library" until_true has_windows inner.service/nap 3
+check "its first program is not taken for the one to be measured" until_true says inner.service/program \
+        "^[^ ]* The first program in the container of inner.service is [^ ]*/systemd-nspawn, which runs others: write"
 windows=$(binding inner.service/a Windows)
 systemctl restart inner
 check "and when it is started again" until_true has_windows inner.service/a $((windows + 3))
 systemctl stop inner
 check "then it waits again" until_true says inner.service/a "which does not run yet"
+systemctl start first
+check "a program that is the first of a container needs no name" until_true has_windows first.service/program 3
+systemctl stop first
 
 # A library that only LD_LIBRARY_PATH leads to.
 mkdir -p /opt/lib
