@@ -16,6 +16,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "base/container.h"
 #include "base/sentence.h"
 #include "base/strings.h"
 #include "base/unit-name.h"
@@ -214,12 +215,35 @@ static uint32_t find_main_pid(sd_bus *bus, const char *unit) {
         return pid;
 }
 
+static int choose_process(sd_bus_message *m, uint32_t *ret) {
+        const char *cgroup, *command;
+        uint32_t pid;
+        int r;
+
+        r = sd_bus_message_enter_container(m, 'a', "(sus)");
+        while (r >= 0 && (r = sd_bus_message_read(m, "(sus)", &cgroup, &pid, &command)) > 0)
+                if (container_choose_process(ret, pid))
+                        break;
+        return r;
+}
+
+/* The process of the container that a unit has started. 0: none is seen. */
+static uint32_t find_container_pid(sd_bus *bus, const char *unit) {
+        _cleanup_message_ sd_bus_message *reply = NULL;
+        uint32_t pid = 0;
+
+        if (sd_bus_call_method(bus, SYSTEMD_NAME, SYSTEMD_PATH, SYSTEMD_NAME ".Manager",
+                               "GetUnitProcesses", NULL, &reply, "s", unit) < 0 ||
+            choose_process(reply, &pid) < 0)
+                return 0;
+        return pid;
+}
+
 /*
- * What its main process runs, and the tree it sees, as far as that can be seen: NULL if not, or if
- * the file is not there any more.
+ * What that process runs, and the tree it sees, as far as that can be seen: NULL if not, or if the
+ * file is not there any more.
  */
-static char *find_running(sd_bus *bus, const char *unit, Root *ret_root) {
-        uint32_t pid = find_main_pid(bus, unit);
+static char *find_running(uint32_t pid, Root *ret_root) {
         char link[64], path[PATH_MAX], *running = NULL;
         ssize_t n;
 
@@ -240,7 +264,7 @@ uint32_t unit_main_pid_query(Connection *connection, const char *unit) {
 /* A wrapper is not what somebody wants to measure. Takes program, or frees it. */
 static char *prefer_running(sd_bus *bus, const char *unit, Root *ret_root, char *program) {
         _cleanup_free_ char *configured = NULL;
-        char *running = find_running(bus, unit, ret_root);
+        char *running = find_running(find_main_pid(bus, unit), ret_root);
 
         if (running && root_resolve(ret_root, program, &configured) < 0)
                 configured = NULL;
@@ -252,6 +276,24 @@ static char *prefer_running(sd_bus *bus, const char *unit, Root *ret_root, char 
              running, program, running);
         free(program);
         return running;
+}
+
+/* The first program of its container. Takes program, which starts that, or frees it. */
+static int find_contained(sd_bus *bus, const char *unit, Root *ret_root, char **program) {
+        char *running = find_running(find_container_pid(bus, unit), ret_root);
+
+        if (!running) {
+                warnx("%s starts a container by %s, of which no program is seen: start it, and be "
+                      "root; or name a program or library by its path on this machine",
+                      unit, *program);
+                return -ENOENT;
+        }
+        if (program_is_init(running) || program_starts_containers(running))
+                note("The first program in the container of %s is %s, which runs others", unit,
+                     running);
+        free(*program);
+        *program = running;
+        return 0;
 }
 
 int unit_program_query(Connection *connection, const char *name, Root *ret_root, char **ret) {
@@ -273,8 +315,10 @@ int unit_program_query(Connection *connection, const char *name, Root *ret_root,
         r = ask_program(connection->bus, asked, ret, &error);
         if (r < 0)
                 return complain(r, &error);
+        *ret_root = ROOT_OWN;
+        if (*ret && program_starts_containers(*ret))
+                return find_contained(connection->bus, asked, ret_root, ret);
         if (*ret) {
-                *ret_root = ROOT_OWN;
                 *ret = prefer_running(connection->bus, asked, ret_root, *ret);
                 return 0;
         }

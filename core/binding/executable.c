@@ -14,6 +14,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 
+#include "base/container.h"
 #include "base/sentence.h"
 #include "elf/library.h"
 
@@ -28,34 +29,8 @@ static const char *name_of_program(const char *path) {
         return slash ? slash + 1 : path;
 }
 
-static bool is_among(const char *program, const char *const *names, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                if (streq(name_of_program(program), names[i]))
-                        return true;
-        return false;
-}
-
-/* Programs that run others in containers, and are the main process of a unit themselves. */
-static bool is_container_manager(const char *program) {
-        static const char *const names[] = {
-                "conmon", "crun", "docker", "lxc-start", "podman", "runc", "systemd-nspawn",
-        };
-
-        return is_among(program, names, ELEMENTSOF(names));
-}
-
-/* Programs that are the first of a container, and start what it is for. */
-static bool is_init(const char *program) {
-        static const char *const names[] = {
-                "catatonit",   "docker-init", "dumb-init", "init",
-                "podman-init", "s6-svscan",   "systemd",   "tini",
-        };
-
-        return is_among(program, names, ELEMENTSOF(names));
-}
-
 static bool starts_container(const Binding *binding) {
-        return binding->view.program && is_container_manager(binding->view.program);
+        return binding->view.program && program_starts_containers(binding->view.program);
 }
 
 bool binding_awaits_container(const Binding *binding) {
@@ -202,7 +177,8 @@ static int take_program_of_container(const Binding *binding, char **ret_path, ch
         running = binding_running_program(binding);
         if (!running)
                 return -ESRCH;
-        if (is_interpreter(running) || is_container_manager(running) || is_init(running))
+        if (is_interpreter(running) || program_starts_containers(running) ||
+            program_is_init(running))
                 return sentence_error(-EINVAL, ret_error,
                                       "The first program in the container of %s is %s, which runs "
                                       "others: write Executable= with the program or library to be "

@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/*
- * What starts a container stays with it in the cgroup of the unit, and so do helpers for its
- * network, some of which have a root of their own, with nothing in it. The container is known by
- * its first process, which has number 1 there; one without numbers of its own, by its root.
- */
-
 #include "file/processes.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
-#include "base/root.h"
+#include "base/container.h"
 #include "cgroup.h"
 
 #define PROCESSES_MAX 512
@@ -85,38 +76,8 @@ int processes_of_cgroup(const char *cgroup_path, ProcessVisitor visit, void *use
         return visit_below(fd, 0, &walk);
 }
 
-/* Is its number 1 in a namespace below ours? "NSpid:\t4711\t1" */
-static bool is_first_of_its_own(uint32_t pid) {
-        static const char key[] = "NSpid:";
-        _cleanup_fclose_ FILE *f = NULL;
-        _cleanup_free_ char *line = NULL;
-        char path[64];
-        size_t size;
-
-        (void) snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", pid);
-        f = fopen(path, "re");
-        while (f && getline(&line, &size, f) > 0) {
-                const char *last = strrchr(line, '\t');
-
-                if (strncmp(line, key, strlen(key)) == 0)
-                        return last && last != line + strlen(key) && streq(last, "\t1\n");
-        }
-        return false;
-}
-
 static int look_for_container(uint32_t pid, void *userdata) {
-        _cleanup_(root_done) Root root = ROOT_OWN;
-        uint32_t *found = userdata;
-
-        if (root_of_process(pid, &root) != 0)
-                return 0;
-        if (is_first_of_its_own(pid)) {
-                *found = pid;
-                return 1;
-        }
-        if (*found == 0)
-                *found = pid;
-        return 0;
+        return container_choose_process(userdata, pid);
 }
 
 uint32_t process_of_container(const char *cgroup_path) {

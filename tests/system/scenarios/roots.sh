@@ -189,13 +189,18 @@ check "it is measured when the container runs" until_true has_windows inner.serv
 check "as is its library" until_true has_windows inner.service/nap 3
 check "its first program is not taken for the one to be measured" until_true says inner.service/program \
         "^[^ ]* The first program in the container of inner.service is [^ ]*/systemd-nspawn, which runs others: write"
+matches "its functions are not offered without a word" \
+        "$(tlobctl functions inner.service 2>&1)" 'inner.service starts a container by .*, of which no program is seen'
 windows=$(binding inner.service/a Windows)
 systemctl restart inner
 check "and when it is started again" until_true has_windows inner.service/a $((windows + 3))
 systemctl stop inner
+matches "without a container, there are no functions" "$(tlobctl functions inner.service 2>&1)" \
+        "inner.service starts a container by .*/systemd-nspawn, of which no program is seen: start it"
 check "then it waits again" until_true says inner.service/a "which does not run yet"
 systemctl start first
 check "a program that is the first of a container needs no name" until_true has_windows first.service/program 3
+matches "and its functions are those of the unit" "$(tlobctl functions first.service victim_a)" victim_a
 systemctl stop first
 
 # A library that only LD_LIBRARY_PATH leads to.
