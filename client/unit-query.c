@@ -15,8 +15,9 @@
 #include <err.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <time.h>
 
-#include "base/container.h"
+#include "base/program.h"
 #include "base/sentence.h"
 #include "base/strings.h"
 #include "base/unit-name.h"
@@ -28,6 +29,10 @@
 #define SYSTEMD_PATH "/org/freedesktop/systemd1"
 #define SYSTEMD_UNIT "org.freedesktop.systemd1.Unit"
 #define ANY_INSTANCE "tlobctl_any"
+
+/* A process that has just been made is given a second to become its program. */
+#define BEGIN_NSEC  20000000
+#define BEGIN_TRIES 50
 
 void unit_files_done(UnitFiles *files) {
         strings_free(files->paths);
@@ -239,21 +244,34 @@ static uint32_t find_container_pid(sd_bus *bus, const char *unit) {
         return pid;
 }
 
+/* Reads what a process runs: if it has just been made, as soon as that has begun. */
+static bool read_running(uint32_t pid, char path[static PATH_MAX]) {
+        const struct timespec pause = { .tv_nsec = BEGIN_NSEC };
+        char link[64];
+        ssize_t n;
+
+        (void) snprintf(link, sizeof(link), "/proc/%u/exe", pid);
+        for (unsigned i = 0; i < BEGIN_TRIES; i++) {
+                n = readlink(link, path, PATH_MAX - 1);
+                if (n <= 0)
+                        return false;
+                path[n] = '\0';
+                if (!program_is_not_begun(path))
+                        return true;
+                (void) nanosleep(&pause, NULL);
+        }
+        return true;
+}
+
 /*
  * What that process runs, and the tree it sees, as far as that can be seen: NULL if not, or if the
  * file is not there any more.
  */
 static char *find_running(uint32_t pid, Root *ret_root) {
-        char link[64], path[PATH_MAX], *running = NULL;
-        ssize_t n;
+        char path[PATH_MAX], *running = NULL;
 
-        if (pid == 0)
+        if (pid == 0 || !read_running(pid, path) || root_of_process(pid, ret_root) < 0)
                 return NULL;
-        (void) snprintf(link, sizeof(link), "/proc/%u/exe", pid);
-        n = readlink(link, path, sizeof(path) - 1);
-        if (n <= 0 || root_of_process(pid, ret_root) < 0)
-                return NULL;
-        path[n] = '\0';
         return root_resolve(ret_root, path, &running) < 0 ? NULL : running;
 }
 

@@ -14,7 +14,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 
-#include "base/container.h"
+#include "base/program.h"
 #include "base/sentence.h"
 #include "elf/library.h"
 
@@ -112,13 +112,6 @@ static bool is_interpreter(const char *program) {
         return false;
 }
 
-/* systemd itself, on its way to become the program. */
-static bool is_not_begun(const char *path) {
-        const char *name = strrchr(path, '/');
-
-        return name && (streq(name, "/systemd") || streq(name, "/systemd-executor"));
-}
-
 char *binding_running_program(const Binding *binding) {
         uint32_t pid = binding->view.container_pid ?: binding->view.main_pid;
         char link[64], path[PATH_MAX];
@@ -131,7 +124,7 @@ char *binding_running_program(const Binding *binding) {
         if (n <= 0)
                 return NULL;
         path[n] = '\0';
-        return text_is_printable(path) && !is_not_begun(path) ? strdup(path) : NULL;
+        return text_is_printable(path) && !program_is_not_begun(path) ? strdup(path) : NULL;
 }
 
 /* For a sentence about ExecStart=: what its main process has become. */
@@ -309,7 +302,7 @@ static int open_old(const Binding *binding, char **ret_inner_path, ElfFile **ret
 
 int binding_open_executable(const Binding *binding, char **ret_inner_path, ElfFile **ret_elf,
                             char **ret_error) {
-        bool is_path = !binding_takes_program(binding) && binding->executable[0] == '/';
+        bool is_path = binding->executable && *binding->executable == '/';
         _cleanup_(root_done) Root root = ROOT_OWN;
         _cleanup_free_ char *path = NULL;
         int r;

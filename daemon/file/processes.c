@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
-#include "base/container.h"
+#include "base/program.h"
 #include "cgroup.h"
 
 #define PROCESSES_MAX 512

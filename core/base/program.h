@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#ifndef BASE_CONTAINER_H
-#define BASE_CONTAINER_H
+#ifndef BASE_PROGRAM_H
+#define BASE_PROGRAM_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Containers in units: what starts them, and whose files are meant. */
+/* What programs of units are there for, and whose files are meant where they start containers. */
 
 /* Is it a program that runs others in containers, and is the main process of a unit itself? */
 bool program_starts_containers(const char *program);
+
+/* Is it systemd itself, in a process that is on its way to become the program of a unit? */
+bool program_is_not_begun(const char *path);
 
 /* Is it one that is the first of a container, and starts what that is for? */
 bool program_is_init(const char *program);

@@ -6,7 +6,7 @@
  * its first process, which has number 1 there; one without numbers of its own, by its root.
  */
 
-#include "base/container.h"
+#include "base/program.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,6 +29,12 @@ bool program_starts_containers(const char *program) {
         };
 
         return is_among(program, names, ELEMENTSOF(names));
+}
+
+bool program_is_not_begun(const char *path) {
+        static const char *const names[] = { "systemd", "systemd-executor" };
+
+        return is_among(path, names, ELEMENTSOF(names));
 }
 
 bool program_is_init(const char *program) {
