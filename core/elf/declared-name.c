@@ -4,11 +4,15 @@
  * Every mangled name of the file is decoded and compared: nobody can mangle a name as its compiler
  * did, who may have had other types in mind than the words say. Only names that have the last word
  * of the wanted one in them are looked at.
+ *
+ * A star is a star first: of a pointer, or an operator. Where nothing has such a name, it is any
+ * text.
  */
 
 #include "elf/declared-name.h"
 
 #include <ctype.h>
+#include <fnmatch.h>
 
 #include "base/mangled-name.h"
 #include "base/sentence.h"
@@ -21,6 +25,7 @@ typedef struct Search {
         const char *name;
         size_t length;
         char word[128]; /* "": none that could be looked for */
+        char *pattern;  /* for fnmatch(): its stars are any text; NULL: they are not */
         SymbolMatch match;
         char *candidates[CANDIDATES_MAX]; /* what tells them apart */
         size_t n_candidates;
@@ -84,15 +89,36 @@ static bool is_same(const char *a, const char *a_end, const char *b) {
         }
 }
 
-static bool has_name(const Search *search, const char *mangled, char *declaration) {
-        const char *end = search->name + search->length;
+/* Without blanks that do not matter; escaped: all but stars is to be taken as it is. */
+static void pack(const char *p, const char *end, bool escaped, char *ret) {
+        char before = '\0';
 
+        while ((p = skip_blanks(p, end, before)) < end) {
+                if (escaped && strchr("?[]\\", *p))
+                        *ret++ = '\\';
+                *ret++ = before = *p++;
+        }
+        *ret = '\0';
+}
+
+static bool matches(const Search *search, const char *declaration) {
+        char packed[DECLARATION_MAX];
+
+        if (!search->pattern)
+                return is_same(search->name, search->name + search->length, declaration);
+        pack(declaration, declaration + strlen(declaration), false, packed);
+        return fnmatch(search->pattern, packed, 0) == 0;
+}
+
+static bool has_name(const Search *search, const char *mangled, char *declaration) {
         if (!strstr(mangled, search->word))
                 return false;
+        if (search->pattern && fnmatch(search->pattern, mangled, 0) == 0)
+                return true;
         return mangled_name_decode(mangled, false, declaration, DECLARATION_MAX) &&
-               (is_same(search->name, end, declaration) ||
+               (matches(search, declaration) ||
                 (mangled_name_decode(mangled, true, declaration, DECLARATION_MAX) &&
-                 is_same(search->name, end, declaration)));
+                 matches(search, declaration)));
 }
 
 /* Two constructors are declared once. */
@@ -110,8 +136,8 @@ static int add_candidate(Search *search, const char *mangled) {
 
         if (search->n_candidates == CANDIDATES_MAX)
                 return 0;
-        (void) mangled_name_decode(mangled, true, declaration, sizeof(declaration));
-        if (!tells_apart(search, declaration))
+        if (!mangled_name_decode(mangled, true, declaration, sizeof(declaration)) ||
+            !tells_apart(search, declaration))
                 (void) snprintf(declaration, sizeof(declaration), "%.*s",
                                 (int) strcspn(mangled, "@"), mangled);
         if (strlen(declaration) > ASKED_MAX)
@@ -172,20 +198,36 @@ int declared_name_count(const SymbolTable *table, const char *name) {
         return (int) search.match.n_places;
 }
 
+static int find(const SymbolTable *table, const char *path, Search *search, SymbolMatch *ret,
+                char **ret_error) {
+        int r;
+
+        find_word(search);
+        r = symbol_table_visit(table, look_at, search);
+        if (r >= 0 && search->match.n_places > 1)
+                r = several(search, path, ret_error);
+        else if (r >= 0)
+                r = search->match.n_places > 0;
+        if (r > 0)
+                *ret = search->match;
+        for (size_t i = 0; i < search->n_candidates; i++)
+                free(search->candidates[i]);
+        return r;
+}
+
 int declared_name_find(const SymbolTable *table, const char *path, const char *name, size_t length,
                        SymbolMatch *ret, char **ret_error) {
         Search search = { .name = name, .length = length };
+        _cleanup_free_ char *pattern = NULL;
         int r;
 
-        find_word(&search);
-        r = symbol_table_visit(table, look_at, &search);
-        if (r >= 0 && search.match.n_places > 1)
-                r = several(&search, path, ret_error);
-        else if (r >= 0)
-                r = search.match.n_places > 0;
-        if (r > 0)
-                *ret = search.match;
-        for (size_t i = 0; i < search.n_candidates; i++)
-                free(search.candidates[i]);
-        return r;
+        r = find(table, path, &search, ret, ret_error);
+        if (r != 0 || !memchr(name, '*', length))
+                return r;
+        pattern = malloc(2 * length + 1);
+        if (!pattern)
+                return -ENOMEM;
+        pack(name, name + length, true, pattern);
+        search = (Search){ .name = name, .length = length, .pattern = pattern };
+        return find(table, path, &search, ret, ret_error);
 }

@@ -4,11 +4,12 @@
 
 #include "elf/symbol.h"
 
-/* Functions of C++ and Rust by the names that people write. */
+/* Functions of C++ and Rust by the names that people write, and others by a part of theirs. */
 
 /*
  * Looks for the function that is called that in the source: with its path ("ns::Class::method"), or
- * also with the types of its arguments, "ns::f(int)"; blanks do not matter. Returns 1, 0 if there
+ * also with the types of its arguments, "ns::f(int)"; blanks do not matter. A star stands for any
+ * text, if there is none with a star in its name: "ns::Vec<*>::push", "parse.constprop.*". Returns 1, 0 if there
  * is none, -ENOTUNIQ with a sentence that lists some of them, -ENOMEM. path: the file, for the
  * sentence.
  */

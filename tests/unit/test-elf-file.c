@@ -452,6 +452,8 @@ static void test_program(void **state) {
         assert_true(elf_file_is_program(fixed));
 }
 
+#define WIDE "_ZNSt7__cxx1112basic_stringIwSt11char_traitsIwESaIwEE"
+
 /* Names as in the source, of a library that has a thousand of them. */
 static void test_declared_names(void **state) {
         static const struct {
@@ -466,6 +468,13 @@ static void test_declared_names(void **state) {
                 { "std::ostream::write(char const*, long)", "_ZNSo5writeEPKcl" },
                 { "std::ostream::write(char const *,long)", "_ZNSo5writeEPKcl" },
                 { "operator new(unsigned long)", "_Znwm" },
+                /* Stars that are none, and others. */
+                { "std::ostream::write(char const*, *)", "_ZNSo5writeEPKcl" },
+                { "std::ostream::wr*", "_ZNSo5writeEPKcl" },
+                { "std::ostream::write(char const *, long)", "_ZNSo5writeEPKcl" },
+                { "std::__cxx11::basic_string<wchar_t*>::swap", WIDE "4swapERS4_" },
+                { "std::*::basic_string<wchar_t, *>::swap (*)", WIDE "4swapERS4_" },
+                { "_ZNSo5wr*", "_ZNSo5writeEPKcl" },
         };
         _cleanup_free_ char *path = NULL, *sentence = NULL;
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
@@ -486,6 +495,13 @@ static void test_declared_names(void **state) {
         assert_int_equal(elf_file_resolve(elf, "std::ostream::operator<<", &site, &sentence),
                          -ENOTUNIQ);
         assert_non_null(strstr(sentence, "'std::ostream::operator<<("));
+        free(sentence);
+        sentence = NULL;
+        assert_int_equal(elf_file_resolve(elf, "std::ostream::operator*", &site, &sentence),
+                         -ENOTUNIQ);
+        assert_non_null(strstr(sentence, "are named 'std::ostream::operator*': give one of them, "
+                                         "such as 'std::ostream::operator<<("));
+        assert_int_equal(elf_file_resolve(elf, "std::ostream::no*such", &site, NULL), -ESRCH);
         free(sentence);
         sentence = NULL;
         /* Near names are as they are taken: without arguments, with them, or as in the file. */

@@ -70,6 +70,7 @@ static void assert_no_site(ElfFile *elf, const char *site, int error, const char
 static void assert_exported(ElfFile *elf) {
         assert_site(elf, "exported", ask_nm("exported", ""));
         assert_site(elf, "same_as_exported", ask_nm("exported", ""));
+        assert_site(elf, "same_as_*", ask_nm("exported", ""));
         assert_site(elf, "versioned", ask_nm("versioned@@V2", ""));
         assert_site(elf, "versioned@V2", ask_nm("versioned@@V2", "-D"));
         assert_site(elf, "versioned@@V2", ask_nm("versioned@@V2", "-D"));
