@@ -159,17 +159,6 @@ static Declared *declare_all(const ElfFunctions *functions) {
         return declared;
 }
 
-static const char *describe_probe(ProbeKind kind) {
-        static const char *const words[PROBE_N_KINDS] = {
-                [PROBE_UNKNOWN] = "",
-                [PROBE_OPTIMISED] = "optimised",
-                [PROBE_EMULATED] = "emulated",
-                [PROBE_STEPPED] = "single-stepped",
-        };
-
-        return words[kind];
-}
-
 /* What Function= takes for it: as in the source, if that is of this function only. */
 static const char *choose_name(const Declared *declared, const char *offset) {
         const ElfFunction *function = declared->function;
@@ -239,7 +228,7 @@ static int make_row(const Search *search, const ElfFile *elf, const Declared *de
         if (r >= 0)
                 r = json_add_string(
                         row, "Probe",
-                        describe_probe(probe_kind_at(elf_file_fd(elf), function->offset)));
+                        probe_kind_to_string(probe_kind_at(elf_file_fd(elf), function->offset)));
         if (r >= 0)
                 *ret = TAKE_PTR(row);
         return r;

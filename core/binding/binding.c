@@ -62,6 +62,7 @@ void binding_sites_done(BindingSites *sites) {
 static void resolved_done(BindingResolved *resolved) {
         binding_sites_done(&resolved->sites);
         free(resolved->build_id);
+        free(resolved->start_code);
         free(resolved->inner_path);
         free(resolved->path);
 }

@@ -114,6 +114,7 @@ typedef struct BindingResolved {
         MappedIdentity mapped;
         FileStamp stamp; /* the same, since when it is compared */
         BindingSites sites;
+        char *start_code; /* the instruction; NULL: it is not known */
         ProbeKind start_kind;
         ProbeKind stop_kind;  /* of several ways out, the dearest */
         InlinedCopies copies; /* of the function that the start is in */

@@ -12,6 +12,7 @@
 #include "base/sentence.h"
 #include "binding/call.h"
 #include "binding/event.h"
+#include "elf/decoder.h"
 
 static ProbeKind kind_of_exits(const FunctionExits *exits, int fd) {
         ProbeKind dearest = PROBE_UNKNOWN;
@@ -37,10 +38,12 @@ static ProbeKind kind_of_site(const ElfSite *site, int fd) {
         return dearest;
 }
 
-void binding_read_probe_kinds(Binding *binding, int fd) {
+void binding_read_probes(Binding *binding, int fd) {
         BindingResolved *resolved = &binding->resolved;
         const BindingSites *sites = &resolved->sites;
 
+        free(resolved->start_code);
+        resolved->start_code = decoder_describe(fd, sites->start.offset);
         resolved->start_kind = kind_of_site(&sites->start, fd);
         switch (sites->how) {
         case TLOB_STOP_PLACE:
@@ -92,9 +95,24 @@ static char *describe_users(const Binding *binding, const FileUsers *users) {
                                  : NULL;
 }
 
+int binding_describe_price(const Binding *binding, const ProbePrices *prices, char **ret) {
+        _cleanup_free_ char *start = NULL, *stop = NULL;
+
+        *ret = NULL;
+        if (!binding_has_file(binding))
+                return 0;
+        start = probe_kind_describe_cost(binding->resolved.start_kind, prices);
+        stop = probe_kind_describe_cost(binding->resolved.stop_kind, prices);
+        if (!start || !stop)
+                return 0;
+        *ret = sentence_make("%s at the start and %s at the stop", start, stop);
+        return *ret ? 0 : -ENOMEM;
+}
+
 int binding_describe_cost(const Binding *binding, const FileUsers *users, const ProbePrices *prices,
                           char **ret) {
-        _cleanup_free_ char *who = NULL, *start = NULL, *stop = NULL;
+        _cleanup_free_ char *who = NULL, *price = NULL;
+        int r;
 
         *ret = NULL;
         if (!binding_has_file(binding)) {
@@ -104,16 +122,13 @@ int binding_describe_cost(const Binding *binding, const FileUsers *users, const 
         }
         if (binding->unit && users && users->n_outside == 0 && users->n_unseen == 0)
                 return 0;
-        start = probe_kind_describe_cost(binding->resolved.start_kind, prices);
-        stop = probe_kind_describe_cost(binding->resolved.stop_kind, prices);
         who = describe_users(binding, users);
         if (!who)
                 return -ENOMEM;
-        *ret = start && stop
-                       ? sentence_make(
-                                 "%s: each call of the measured code takes longer, by %s at the "
-                                 "start and %s at the stop",
-                                 who, start, stop)
-                       : sentence_make("%s: each call of the measured code takes longer", who);
+        r = binding_describe_price(binding, prices, &price);
+        if (r < 0)
+                return r;
+        *ret = sentence_make("%s: each call of the measured code takes longer%s%s", who,
+                             price ? ", by " : "", price ?: "");
         return *ret ? 0 : -ENOMEM;
 }

@@ -89,7 +89,7 @@ int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) 
         resolved->sites = sites;
         resolved->copies = copies;
         sites = (BindingSites){};
-        binding_read_probe_kinds(binding, elf_file_fd(elf));
+        binding_read_probes(binding, elf_file_fd(elf));
         *ret_file = TAKE_PTR(file);
         return 0;
 }

@@ -309,6 +309,16 @@ static int describe_exits(const FunctionExits *exits, char **ret) {
         return *ret ? 0 : -ENOMEM;
 }
 
+int binding_describe_start(const Binding *binding, char **ret) {
+        const char *kind = probe_kind_to_string(binding->resolved.start_kind);
+
+        *ret = NULL;
+        if (!binding->resolved.start_code)
+                return 0;
+        *ret = sentence_make(*kind != '\0' ? "%s (%s)" : "%s", binding->resolved.start_code, kind);
+        return *ret ? 0 : -ENOMEM;
+}
+
 int binding_describe_stop(const Binding *binding, char **ret) {
         *ret = NULL;
         switch (binding->resolved.sites.how) {

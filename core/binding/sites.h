@@ -12,6 +12,12 @@ int binding_resolve_sites(const Binding *binding, ElfFile *elf, BindingSites *re
                           char **ret_error);
 
 /*
+ * On which instruction it starts, and what the kernel does with that: "push rbp (emulated)"; NULL:
+ * it is not known. Returns 0 or -ENOMEM; *ret is the caller's.
+ */
+int binding_describe_start(const Binding *binding, char **ret);
+
+/*
  * How windows of a resolved binding end and what that costs, as a sentence without a full stop;
  * NULL: in one way, of which there is nothing to say. Returns 0 or -ENOMEM; *ret is the caller's.
  */

@@ -17,6 +17,9 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/sentence.h"
+#include "elf/probe-kind.h"
+#include "elf/read.h"
 
 #define TEXT_OF(number) #number
 #define TEXT(number)    TEXT_OF(number)
@@ -118,6 +121,35 @@ int decoder_init(Decoder *decoder, const char **ret_reason) {
 bool decoder_next(Decoder *decoder, const uint8_t **code, size_t *size, uint64_t *address) {
         return capstone.next(capstone.handle, code, size, address, &decoder->instruction);
 }
+
+#if defined(__x86_64__)
+
+char *decoder_describe(int fd, uint64_t offset) {
+        uint8_t bytes[PROBE_CODE_MAX];
+        const uint8_t *code = bytes;
+        const char *reason;
+        Decoder decoder;
+        ssize_t n;
+        size_t size;
+
+        n = elf_read(fd, bytes, sizeof(bytes), offset);
+        if (n <= 0 || decoder_init(&decoder, &reason) < 0)
+                return NULL;
+        size = (size_t) n;
+        if (!decoder_next(&decoder, &code, &size, &offset))
+                return NULL;
+        return sentence_make("%s%s%s", decoder.instruction.mnemonic,
+                             decoder.instruction.op_str[0] != '\0' ? " " : "",
+                             decoder.instruction.op_str);
+}
+
+#else
+
+char *decoder_describe(int fd, uint64_t offset) {
+        return NULL;
+}
+
+#endif
 
 bool decoder_is_in_group(const Decoder *decoder, cs_group_type group) {
         return capstone.group(capstone.handle, &decoder->instruction, group);

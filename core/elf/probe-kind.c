@@ -25,6 +25,17 @@
 #define OPERAND_SIZE 0x66 /* a prefix: the kernel emulates no branch that has it */
 #define REX_B        0x41 /* the only one before a push that the kernel emulates */
 
+const char *probe_kind_to_string(ProbeKind kind) {
+        static const char *const names[PROBE_N_KINDS] = {
+                [PROBE_UNKNOWN] = "",
+                [PROBE_OPTIMISED] = "optimised",
+                [PROBE_EMULATED] = "emulated",
+                [PROBE_STEPPED] = "single-stepped",
+        };
+
+        return names[kind];
+}
+
 static bool is_prefix(uint8_t byte) {
         static const uint8_t prefixes[] = { OPERAND_SIZE, 0x67, 0xf0, 0xf2, 0xf3, 0x2e,
                                             0x36,         0x3e, 0x26, 0x64, 0x65 };

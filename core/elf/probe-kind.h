@@ -15,6 +15,9 @@ typedef enum ProbeKind {
         PROBE_N_KINDS,
 } ProbeKind;
 
+/* "emulated"; "": unknown. */
+const char *probe_kind_to_string(ProbeKind kind);
+
 #define PROBE_CODE_MAX 15 /* bytes of an instruction */
 
 /* knows_nops: as Linux 6.18 and newer do those of several bytes. */

@@ -106,6 +106,29 @@ static int get_tail_calls(sd_bus *b, const char *path, const char *interface, co
         return sd_bus_message_append(reply, "u", (uint32_t) (exits->n - exits->n_returns));
 }
 
+static int get_start_note(sd_bus *b, const char *path, const char *interface, const char *property,
+                          sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Binding *binding = userdata;
+        _cleanup_free_ char *note = NULL;
+        int r;
+
+        r = binding_describe_start(binding, &note);
+        if (r < 0)
+                return r;
+        return sd_bus_message_append(reply, "s", note ?: "");
+}
+
+static int get_price(sd_bus *b, const char *path, const char *interface, const char *property,
+                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        _cleanup_free_ char *price = NULL;
+        int r;
+
+        r = manager_describe_price(current_bus(b)->manager, userdata, &price);
+        if (r < 0)
+                return r;
+        return sd_bus_message_append(reply, "s", price ?: "");
+}
+
 static int get_stop_note(sd_bus *b, const char *path, const char *interface, const char *property,
                          sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const Binding *binding = userdata;
@@ -425,7 +448,10 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("StopOffset", "t", get_stop_offset, 0, CHANGE),
         SD_BUS_PROPERTY("WaysOut", "u", get_ways_out, 0, CHANGE),
         SD_BUS_PROPERTY("TailCalls", "u", get_tail_calls, 0, CHANGE),
+        SD_BUS_PROPERTY("StartNote", "s", get_start_note, 0, CHANGE),
         SD_BUS_PROPERTY("StopNote", "s", get_stop_note, 0, CHANGE),
+        SD_BUS_PROPERTY("BuildID", "s", get_string, offsetof(Binding, resolved.build_id), CHANGE),
+        SD_BUS_PROPERTY("Price", "s", get_price, 0, 0),
         SD_BUS_PROPERTY("BudgetNSec", "t", get_budget, 0, CHANGE),
         SD_BUS_PROPERTY("ConfiguredBudgetNSec", "t", get_configured_budget, 0, CHANGE),
         SD_BUS_PROPERTY("State", "s", get_state, 0, CHANGE),
@@ -510,9 +536,9 @@ void bus_emit_binding_changed(const Binding *binding, void *userdata) {
                 r = sd_bus_emit_properties_changed(
                         bus->bus, path, TLOB_BUS_BINDING_INTERFACE, "Unit", "Source", "Executable",
                         "Start", "Stop", "StartOffset", "StopOffset", "WaysOut", "TailCalls",
-                        "StopNote", "BudgetNSec", "ConfiguredBudgetNSec", "State", "StateReason",
-                        "Backend", "BackendReason", "OnViolation", "Tolerance",
-                        "ToleranceWindowNSec", "ToleranceState", NULL);
+                        "StartNote", "StopNote", "BuildID", "BudgetNSec", "ConfiguredBudgetNSec",
+                        "State", "StateReason", "Backend", "BackendReason", "OnViolation",
+                        "Tolerance", "ToleranceWindowNSec", "ToleranceState", NULL);
         if (r < 0)
                 log_warning_errno(r, "Failed to send the changes of '%s', ignoring: %m",
                                   binding->name);

@@ -343,6 +343,21 @@ static int append_stop(sd_bus_message *m, const Binding *binding) {
         return r;
 }
 
+/* What there is to say about the probes. */
+static int append_probes(sd_bus_message *m, const Binding *binding, const Verdict *verdict) {
+        _cleanup_free_ char *note = NULL;
+        int r;
+
+        r = binding_describe_start(binding, &note);
+        if (r >= 0 && note)
+                r = sd_bus_message_append(m, "{sv}", "start-note", "s", note);
+        if (r >= 0)
+                r = append_stop(m, binding);
+        if (r >= 0 && verdict->price)
+                r = sd_bus_message_append(m, "{sv}", "price", "s", verdict->price);
+        return r;
+}
+
 /* How often the function was inlined, if it was, or may have been. */
 static int append_copies(sd_bus_message *m, const Binding *binding) {
         const char *function = binding->resolved.sites.start.function ?: "the function";
@@ -419,7 +434,7 @@ static int append_verified(sd_bus_message *m, const Binding *binding, const Verd
                 if (r < 0)
                         return r;
         }
-        r = append_stop(m, binding);
+        r = append_probes(m, binding, verdict);
         if (r >= 0)
                 r = append_copies(m, binding);
         if (r >= 0 && verdict->cost)

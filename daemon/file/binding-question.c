@@ -209,6 +209,14 @@ static int take_stop(Packet *packet, BindingSites *sites) {
         return 0;
 }
 
+/* Shown as it is, so it has to be fit for that, whatever the reader has become. */
+static int take_start_code(Packet *packet, BindingResolved *resolved) {
+        const char *code = packet_take_string(packet);
+
+        return free_and_strdup(&resolved->start_code,
+                               code && text_is_printable(code) ? code : NULL);
+}
+
 static int take_kinds(Packet *packet, BindingResolved *resolved) {
         uint64_t start = packet_take_number(packet), stop = packet_take_number(packet);
 
@@ -261,6 +269,7 @@ static void put_resolved(Packet *packet, const BindingResolved *resolved, const 
         put_site(packet, &resolved->sites.start);
         put_site(packet, &resolved->sites.stop);
         put_stop(packet, &resolved->sites);
+        packet_put_string(packet, resolved->start_code);
         packet_put_number(packet, resolved->start_kind);
         packet_put_number(packet, resolved->stop_kind);
         put_copies(packet, &resolved->copies);
@@ -286,6 +295,8 @@ static int take_resolved(Packet *packet, BindingResolved *resolved, BindingFile 
                 r = take_site(packet, &resolved->sites.stop);
         if (r >= 0)
                 r = take_stop(packet, &resolved->sites);
+        if (r >= 0)
+                r = take_start_code(packet, resolved);
         if (r >= 0)
                 r = take_kinds(packet, resolved);
         resolved->copies = take_copies(packet);

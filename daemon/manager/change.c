@@ -109,6 +109,7 @@ int manager_add_binding(Manager *m, Binding *b, uint64_t flags, Binding **ret,
 
 void verdict_done(Verdict *verdict) {
         free(verdict->reason);
+        free(verdict->price);
         free(verdict->cost);
         *verdict = (Verdict){};
 }
@@ -130,6 +131,8 @@ int manager_verify_binding(Manager *m, Binding *binding, Verdict *ret, char **re
                                       "does not",
                                       binding->unit);
         r = manager_choose_backend(m, binding, file, &backend, &verdict.reason, ret_error);
+        if (r >= 0)
+                r = manager_foretell_price(m, binding, backend, &verdict.price);
         if (r >= 0)
                 r = manager_foretell_cost(m, binding, file, backend, &verdict.cost);
         if (r < 0)

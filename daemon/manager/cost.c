@@ -87,6 +87,19 @@ static int describe(Manager *m, Binding *binding, const BackendOps *ops, unsigne
         return binding_describe_cost(binding, users, backends_get_prices(m->backends, ops), ret);
 }
 
+int manager_describe_price(Manager *m, const Binding *binding, char **ret) {
+        const Backend *backend = binding->measurement.backend;
+
+        *ret = NULL;
+        if (!backend)
+                return 0;
+        return binding_describe_price(binding, backends_get_prices(m->backends, backend->ops), ret);
+}
+
+int manager_foretell_price(Manager *m, const Binding *binding, const BackendOps *ops, char **ret) {
+        return binding_describe_price(binding, backends_get_prices(m->backends, ops), ret);
+}
+
 int manager_describe_cost(Manager *m, Binding *binding, unsigned *ret_question, char **ret) {
         const Backend *backend = binding->measurement.backend;
 

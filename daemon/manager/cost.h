@@ -4,6 +4,10 @@
 
 #include "manager/internal.h"
 
+/* As manager_describe_price(), of a binding that would be set up with that back end. */
+int manager_foretell_price(Manager *manager, const Binding *binding, const BackendOps *ops,
+                           char **ret);
+
 /*
  * As manager_describe_cost(), of a binding that would be set up with that back end. -EINPROGRESS:
  * binding->question is the question.

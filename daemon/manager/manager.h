@@ -136,6 +136,7 @@ int manager_set_budget(Manager *manager, const char *name, uint64_t budget_ns, u
 typedef struct Verdict {
         const char *backend;
         char *reason;               /* why that one */
+        char *price;                /* as of manager_describe_price() */
         char *cost;                 /* as of manager_describe_cost() */
         const char *unwinding_cost; /* for programs that unwind stacks, a sentence; NULL: none */
 } Verdict;
@@ -147,6 +148,12 @@ void verdict_done(Verdict *verdict);
  * -EINPROGRESS: as above; binding->question is the question.
  */
 int manager_verify_binding(Manager *manager, Binding *binding, Verdict *ret, char **ret_error);
+
+/*
+ * What the probes of a binding take from the thread that has a window, as words for a sentence; the
+ * caller's. NULL: it has no probes, or that is not known.
+ */
+int manager_describe_price(Manager *manager, const Binding *binding, char **ret);
 
 /*
  * What a binding with its probes costs processes that it is not for, as a sentence; the caller's.

@@ -19,6 +19,9 @@ typedef struct FakeBinding {
         char executable[TEXT_MAX];
         char start[128];
         char stop[128];
+        char start_note[64];
+        char build_id[64];
+        char price[128];
         char stop_note[128];
         char state[16];
         char reason[TEXT_MAX];

@@ -100,7 +100,7 @@ static void resolve(const char *path, const char *mark, Binding **ret) {
         assert_ok(elf_file_open(path, &elf, NULL));
         if (binding_resolve_sites(binding, elf, &binding->resolved.sites, &sentence) < 0)
                 fail_msg("%s: %s", path, sentence);
-        binding_read_probe_kinds(binding, elf_file_fd(elf));
+        binding_read_probes(binding, elf_file_fd(elf));
         *ret = TAKE_PTR(binding);
 }
 

@@ -268,7 +268,7 @@ static int resolve_pair(const Image *image, const char *start, const char *stop,
         r = binding_resolve_sites(binding, elf, &binding->resolved.sites, ret_error);
         if (r < 0)
                 return r;
-        binding_read_probe_kinds(binding, elf_file_fd(elf));
+        binding_read_probes(binding, elf_file_fd(elf));
         *ret = TAKE_PTR(binding);
         return 0;
 }

@@ -28,6 +28,11 @@ check "the reason says what they took" grep -qE '^Its probes and timers took [0-
         <(binding busy.service/dear StateReason)
 check "so does the journal" wait_for_entry '.MESSAGE | test("Its probes and timers took")' -t tlob TLOB_BINDING=busy.service/dear
 equal "others stay" "$(binding calm.service/cheap State)" active
+matches "and tell on which instruction they start" "$(binding calm.service/cheap StartNote)" \
+        '^[a-z]+( [^()]+)? \((emulated|single-stepped|optimised)\)$'
+matches "what that costs here" "$(binding calm.service/cheap Price)" \
+        '^[0-9]+(\.[0-9]+)? us( \(single-stepped\))? at the start and [0-9.]+ us \(single-stepped\) at the stop$'
+equal "and in which build" "$(binding calm.service/cheap BuildID)" "$(tlobctl verify -j --unit=calm.service | jq -r '.[0].BuildID')"
 systemctl daemon-reload
 systemctl restart busy.service
 pause 1
