@@ -298,6 +298,29 @@ void program_start(Victim *victim, const char *path, const char *words) {
         program_spawn(victim, argv);
 }
 
+void program_finish(Victim *victim, char result[static RESULT_MAX]) {
+        unsigned long long start, end;
+        char line[RESULT_MAX], name[16];
+        unsigned tid;
+
+        result[0] = '\0';
+        while (fgets(line, sizeof(line), victim->out)) {
+                if (sscanf(line, "%15s %llu %llu %u", name, &start, &end, &tid) != 4) {
+                        (void) strcpy(result, line);
+                        continue;
+                }
+                victim->windows = reallocarray(victim->windows, victim->n_windows + 1,
+                                               sizeof(*victim->windows));
+                assert_non_null(victim->windows);
+                victim->windows[victim->n_windows++] =
+                        (Window){ .start_ns = start, .end_ns = end, .tid = tid };
+        }
+        assert_int_equal(waitpid(victim->pid, &victim->status, 0), victim->pid);
+        victim->pid = 0;
+        assert_int_equal(victim->status, 0);
+        assert_non_null(strstr(result, "result "));
+}
+
 void victim_start(Victim *victim, const char *words) {
         program_start(victim, victim_path(), words);
 }

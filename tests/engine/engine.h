@@ -106,6 +106,14 @@ void program_start(Victim *victim, const char *path, const char *words);
 /* The same with arguments that have blanks: NULL at the end. */
 void program_spawn(Victim *victim, const char *const *argv);
 
+#define RESULT_MAX 128
+
+/*
+ * Waits until a program has ended well that prints its windows in the form "NAME START END TID",
+ * and at its end "result ...", which *result is then.
+ */
+void program_finish(Victim *victim, char result[static RESULT_MAX]);
+
 /* Waits until the victim says that word. */
 void victim_expect(Victim *victim, const char *word);
 

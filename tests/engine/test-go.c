@@ -7,7 +7,6 @@
  */
 
 #include <stdlib.h>
-#include <sys/wait.h>
 
 #include "engine.h"
 #include "test.h"
@@ -29,42 +28,18 @@ static uint32_t add(Engine *engine, const char *function, const char *budget) {
                 NULL);
 }
 
-/* What it prints at its end, after its records. */
-static void finish(Victim *victim, char result[static 128]) {
-        unsigned long long start, end;
-        char line[128], name[16];
-        unsigned tid;
-
-        result[0] = '\0';
-        while (fgets(line, sizeof(line), victim->out)) {
-                if (sscanf(line, "%15s %llu %llu %u", name, &start, &end, &tid) != 4) {
-                        (void) strcpy(result, line);
-                        continue;
-                }
-                victim->windows = reallocarray(victim->windows, victim->n_windows + 1,
-                                               sizeof(*victim->windows));
-                assert_non_null(victim->windows);
-                victim->windows[victim->n_windows++] =
-                        (Window){ .start_ns = start, .end_ns = end, .tid = tid };
-        }
-        assert_int_equal(waitpid(victim->pid, &victim->status, 0), victim->pid);
-        victim->pid = 0;
-        assert_int_equal(victim->status, 0);
-        assert_non_null(strstr(result, "result "));
-}
-
 /* Runs it without a probe and with one. Returns what was counted. */
 static Statistics measure(Engine *engine, Victim *victim, const char *way, const char *function,
                           const char *budget, uint32_t *ret_index) {
         _cleanup_(victim_done) Victim before = {};
-        char without[128], with[128];
+        char without[RESULT_MAX], with[RESULT_MAX];
         Statistics s;
 
         program_start(&before, goer_path(), way);
-        finish(&before, without);
+        program_finish(&before, without);
         *ret_index = add(engine, function, budget);
         program_start(victim, goer_path(), way);
-        finish(victim, with);
+        program_finish(victim, with);
         assert_string_equal(with, without);
         engine_collect(engine);
         s = engine_statistics(engine, *ret_index);
@@ -252,14 +227,14 @@ static void test_changes_under_load(void **state) {
         static const char *const functions[] = { "main.work", "main.grow", "main.catch",
                                                  "main.leaf" };
         _cleanup_(victim_done) Victim before = {}, victim = {};
-        char without[128], with[128];
+        char without[RESULT_MAX], with[RESULT_MAX];
         Engine *engine = *state;
         uint64_t n_starts = 0;
 
         program_start(&before, goer_path(), "load");
         victim_expect(&before, "ready");
         victim_continue(&before);
-        finish(&before, without);
+        program_finish(&before, without);
 
         program_start(&victim, goer_path(), "load");
         victim_expect(&victim, "ready");
@@ -279,7 +254,7 @@ static void test_changes_under_load(void **state) {
                 n_starts += s.counters.starts;
         }
         victim_continue(&victim);
-        finish(&victim, with);
+        program_finish(&victim, with);
         assert_string_equal(with, without);
         assert_true(n_starts >= N_CHANGES);
 }
