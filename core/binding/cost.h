@@ -14,8 +14,8 @@ void binding_read_probes(Binding *binding, int fd);
 
 /*
  * What the probes of a resolved binding take from the thread that has a window, as words for a
- * sentence; NULL: that is not known, or it has none in a file. prices may be NULL: those of this machine are
- * not known. Returns 0 or -ENOMEM; *ret is the caller's.
+ * sentence; NULL: that is not known, or it has none in a file. prices may be NULL: those of this
+ * machine are not known. Returns 0 or -ENOMEM; *ret is the caller's.
  */
 int binding_describe_price(const Binding *binding, const ProbePrices *prices, char **ret);
 

@@ -9,9 +9,9 @@
 /*
  * Looks for the function that is called that in the source: with its path ("ns::Class::method"), or
  * also with the types of its arguments, "ns::f(int)"; blanks do not matter. A star stands for any
- * text, if there is none with a star in its name: "ns::Vec<*>::push", "parse.constprop.*". Returns 1, 0 if there
- * is none, -ENOTUNIQ with a sentence that lists some of them, -ENOMEM. path: the file, for the
- * sentence.
+ * text, if there is none with a star in its name: "ns::Vec<*>::push", "parse.constprop.*". Returns
+ * 1, 0 if there is none, -ENOTUNIQ with a sentence that lists some of them, -ENOMEM. path: the
+ * file, for the sentence.
  */
 int declared_name_find(const SymbolTable *table, const char *path, const char *name, size_t length,
                        SymbolMatch *ret, char **ret_error);

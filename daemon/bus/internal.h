@@ -140,6 +140,12 @@ void bus_waits_free(Bus *bus);
 int bus_method_reload(sd_bus_message *m, void *userdata, sd_bus_error *error);
 void bus_reloads_free(Bus *bus);
 
+/* Reads the keys of a binding, an a{sv}. Returns 0, or a negative errno with error set. */
+int bus_read_properties(sd_bus_message *m, Binding *binding, sd_bus_error *error);
+
+/* Verify() of the manager's interface. */
+int bus_method_verify(sd_bus_message *m, void *userdata, sd_bus_error *error);
+
 /* Appends the details of a report, an a{sv}. */
 int bus_append_details(sd_bus_message *m, const Violation *violation);
 

@@ -476,7 +476,7 @@ static void test_declared_names(void **state) {
                 { "std::*::basic_string<wchar_t, *>::swap (*)", WIDE "4swapERS4_" },
                 { "_ZNSo5wr*", "_ZNSo5writeEPKcl" },
         };
-        _cleanup_free_ char *path = NULL, *sentence = NULL;
+        _cleanup_free_ char *path = NULL;
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         ElfSite site = {}, expected = {};
 
@@ -491,7 +491,15 @@ static void test_declared_names(void **state) {
         }
         assert_ok(elf_file_resolve(elf, "std::ostream::flush()+0x1", &site, NULL));
         elf_site_done(&site);
+}
 
+static void test_no_declared_names(void **state) {
+        _cleanup_free_ char *path = NULL, *sentence = NULL;
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        ElfSite site = {};
+
+        assert_ok(library_find("libstdc++.so.6", NULL, &path));
+        assert_ok(elf_file_open(path, &elf, NULL));
         assert_int_equal(elf_file_resolve(elf, "std::ostream::operator<<", &site, &sentence),
                          -ENOTUNIQ);
         assert_non_null(strstr(sentence, "'std::ostream::operator<<("));
@@ -533,7 +541,7 @@ int main(void) {
                 cmocka_unit_test(test_replaced),         cmocka_unit_test(test_libc),
                 cmocka_unit_test(test_program),          cmocka_unit_test(test_extents),
                 cmocka_unit_test(test_no_extent),        cmocka_unit_test(test_go),
-                cmocka_unit_test(test_declared_names),
+                cmocka_unit_test(test_declared_names),   cmocka_unit_test(test_no_declared_names),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
