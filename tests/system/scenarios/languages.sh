@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# A program in Go that Debian has built, which is stripped: its functions by name, each run counted, while bindings come
+# and go. What it prints is what it prints without.
+
+. "${BASH_SOURCE[0]%/*}/assert.sh"
+
+runs=20 numbers=50
+seq -s , $numbers | sed 's/.*/[&]/' >/run/numbers.json
+gron /run/numbers.json >"$run/without"
+
+cat >/etc/systemd/system/gron.service <<'END'
+[Service]
+Type=oneshot
+ExecStart=/usr/bin/gron /run/numbers.json
+StandardOutput=append:/run/gron.out
+[X-Tlob run]
+Function=main.gron
+BudgetSec=1min
+[X-Tlob fill]
+Function=main.(*statements).fill
+BudgetSec=1min
+END
+systemctl daemon-reload
+start_fresh
+check "a function of a stripped program in Go is found" until_true says gron.service/run "gron.service is not running"
+check "and a method" until_true says gron.service/fill "gron.service is not running"
+
+for ((i = 1; i <= runs; i++)); do
+        systemctl start gron || break
+        cat "$run/without"
+done >"$run/expected"
+equal "all runs are counted" "$(counter gron.service/run starts)" $runs
+equal "and all end" "$(($(counter gron.service/run in-budget) + $(counter gron.service/run switched)))" $runs
+equal "a call for each value, the outermost as a window" "$(counter gron.service/fill starts) $(counter gron.service/fill nested)" \
+        "$runs $((runs * numbers))"
+check "it prints what it prints without" cmp /run/gron.out "$run/expected"
+
+# While it runs, probes come and go.
+rm /run/gron.out
+seq -s , 20000 | sed 's/.*/[&]/' >/run/numbers.json
+gron /run/numbers.json >"$run/without"
+touch "$run/going"
+while [ -e "$run/going" ]; do
+        tlobctl add-binding coming --unit=gron.service --executable=/usr/bin/gron --function='main.(*statements).fill' \
+                --budget=1min >>"$run/times" 2>&1
+        tlobctl remove-binding coming >/dev/null 2>&1
+done &
+for ((i = 1; i <= 10; i++)); do
+        systemctl start gron || break
+        cat "$run/without"
+done >"$run/expected"
+rm "$run/going"
+wait
+check "probes have come and gone" [ "$(grep -c . "$run/times")" -ge 5 ]
+equal "ten runs more" "$(counter gron.service/run starts)" $((runs + 10))
+check "print the same, too" cmp /run/gron.out "$run/expected"
+finish
