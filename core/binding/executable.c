@@ -16,6 +16,7 @@
 
 #include "base/program.h"
 #include "base/sentence.h"
+#include "base/unit-name.h"
 #include "elf/library.h"
 
 /* Where systemd looks for a program that is given without its path. */
@@ -164,15 +165,16 @@ static int take_program_of_container(const Binding *binding, char **ret_path, ch
 
         if (binding_awaits_container(binding))
                 return sentence_error(-EAGAIN, ret_error,
-                                      "The program is that of the container of %s, which does not "
-                                      "run yet",
+                                      "The program is that of the container of %s, and none runs "
+                                      "in its cgroup yet",
                                       binding->unit);
         running = binding_running_program(binding);
         if (!running)
                 return -ESRCH;
+        /* It may become another one. */
         if (is_interpreter(running) || program_starts_containers(running) ||
             program_is_init(running))
-                return sentence_error(-EINVAL, ret_error,
+                return sentence_error(-EAGAIN, ret_error,
                                       "The first program in the container of %s is %s, which runs "
                                       "others: write Executable= with the program or library to be "
                                       "measured, by its path in there",
@@ -209,25 +211,35 @@ static int take_program(const Binding *binding, const Root *root, char **ret_pat
         return r;
 }
 
-/* What is not on the machine may be in there, and what is there need not be what is meant. */
-static int wait_for_container(const Binding *binding, char **ret_error) {
+int binding_await_container(const Binding *binding, char **ret_error) {
+        if (unit_name_is_template(binding->unit))
+                return sentence_error(-EAGAIN, ret_error,
+                                      "Instances of %s start containers, each with files of its "
+                                      "own: write a section [X-Tlob NAME] in their unit file",
+                                      binding->unit);
         return sentence_error(-EAGAIN, ret_error,
-                              "%s is looked for in the container of %s, which does not run yet",
+                              "%s is looked for in the container of %s, and none runs in its "
+                              "cgroup yet",
                               binding->executable, binding->unit);
+}
+
+int binding_look_up_library(const Binding *binding, const Root *root, char **ret_path) {
+        _cleanup_free_ char *program = NULL;
+
+        if (binding->view.program && find_program(binding, root, &program) == -ENOMEM)
+                return -ENOMEM;
+        return library_find_in(root, binding->executable, program, ret_path);
 }
 
 static int find_library(const Binding *binding, const Root *root, char **ret_path,
                         char **ret_error) {
-        _cleanup_free_ char *program = NULL;
         int r;
 
         if (binding_awaits_container(binding))
-                return wait_for_container(binding, ret_error);
+                return binding_await_container(binding, ret_error);
         if (binding->view.library)
                 return free_and_strdup(ret_path, binding->view.library);
-        if (binding->view.program && find_program(binding, root, &program) == -ENOMEM)
-                return -ENOMEM;
-        r = library_find_in(root, binding->executable, program, ret_path);
+        r = binding_look_up_library(binding, root, ret_path);
         if (r == -ENOENT)
                 return sentence_error(r, ret_error,
                                       "The loader's directories have no library '%s' for this "
@@ -323,10 +335,6 @@ int binding_open_executable(const Binding *binding, char **ret_inner_path, ElfFi
                         r = find_library(binding, &root, &path, ret_error);
                 if (r >= 0)
                         r = elf_file_open_in(&root, path, ret_elf, ret_error);
-        }
-        if (r == -ENOENT && is_path && binding_awaits_container(binding)) {
-                free(TAKE_PTR(*ret_error));
-                return wait_for_container(binding, ret_error);
         }
         if (r < 0)
                 return explain_missing(r, &root, ret_error);

@@ -18,6 +18,15 @@ int binding_open_root(const Binding *binding, const char *path, Root *ret, char 
 /* The container that its unit starts is not there yet: what is found now may not be meant. */
 bool binding_awaits_container(const Binding *binding);
 
+/* Says so, of what is in its Executable=. Returns -EAGAIN or -ENOMEM. */
+int binding_await_container(const Binding *binding, char **ret_error);
+
+/*
+ * The library of its Executable= as the dynamic loader finds it for the program of its unit: its
+ * path in the tree. Returns 0, -ENOENT or -ENOMEM.
+ */
+int binding_look_up_library(const Binding *binding, const Root *root, char **ret_path);
+
 /* Can there be a container in the cgroup of its unit, whose files are meant? */
 bool binding_may_have_container(const Binding *binding);
 

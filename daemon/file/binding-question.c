@@ -125,7 +125,7 @@ static int learn_library(Binding *binding) {
 
         if (!binding_takes_library(binding) || (!binding->unit && !binding->cgroup.path))
                 return 0;
-        r = loaded_library_find(binding, binding->executable, &binding->view.library);
+        r = loaded_library_find(binding, &binding->view.library);
         return r == -ENOENT ? 0 : r;
 }
 
@@ -142,6 +142,11 @@ static int answer_resolve(Packet *question, Packet *answer, int *ret_fd) {
         if (r < 0)
                 return r;
         r = binding_resolve(binding, &file, &error);
+        /* What is wrong with a file on the machine need not be with that of the container. */
+        if (r < 0 && r != -ENOMEM && binding->executable && binding_awaits_container(binding)) {
+                free(TAKE_PTR(error));
+                r = binding_await_container(binding, &error);
+        }
         packet_put_number(answer, (uint64_t) -r);
         packet_put_string(answer, error);
         if (r < 0)
@@ -283,8 +288,8 @@ static int answer_look(Packet *question, bool wants_old, Packet *answer) {
         _cleanup_(binding_freep) Binding *binding = NULL;
         _cleanup_free_ char *running = NULL, *path = NULL;
         FileMaps maps = {};
+        bool is_same, is_elsewhere;
         MappedFile file;
-        bool is_same;
         int r;
 
         r = take_file(question, &binding);
@@ -296,6 +301,8 @@ static int answer_look(Packet *question, bool wants_old, Packet *answer) {
         file = (MappedFile){
                 .identity = binding->resolved.mapped,
                 .path = path ?: binding->resolved.inner_path,
+                .device = binding->resolved.device,
+                .inode = binding->resolved.inode,
                 .path_is_others = path && !is_same,
                 .wants_old = wants_old,
         };
@@ -303,16 +310,16 @@ static int answer_look(Packet *question, bool wants_old, Packet *answer) {
         if (is_want(r))
                 return r;
         file_maps_of_main_program(binding, &maps);
-        /* From elsewhere than it was found when they did not run. */
-        if (!maps.is_mapped && binding_takes_library(binding)) {
+        if (binding_takes_library(binding)) {
                 r = learn_library(binding);
                 if (r < 0)
                         return r;
-                is_same = is_same && (!binding->view.library ||
-                                      streq(binding->view.library, binding->resolved.inner_path));
         }
+        is_elsewhere = binding->view.library &&
+                       !streq(binding->view.library, binding->resolved.inner_path);
         running = binding_running_program(binding);
         packet_put_number(answer, binding_awaits_container(binding));
+        packet_put_number(answer, is_elsewhere);
         packet_put_number(answer, !is_same);
         packet_put_number(answer, maps.is_mapped);
         packet_put_number(answer, maps.is_replaced);
@@ -332,6 +339,7 @@ int answer_take_look(Packet *answer, FileLook *ret) {
         FileLook look = {};
 
         look.is_early = packet_take_number(answer);
+        look.is_elsewhere = packet_take_number(answer);
         look.is_other = packet_take_number(answer);
         look.is_mapped = packet_take_number(answer);
         look.is_replaced = packet_take_number(answer);
@@ -412,6 +420,8 @@ static int answer_count(Packet *question, Packet *answer) {
         file = (MappedFile){
                 .identity = binding->resolved.mapped,
                 .path = path ?: binding->resolved.inner_path,
+                .device = binding->resolved.device,
+                .inode = binding->resolved.inode,
                 .path_is_others = path && r == 0,
         };
         r = file_maps_count(&file, binding->cgroup.path, &users);

@@ -31,11 +31,12 @@ int question_put_look(Packet *question, const Binding *binding, bool wants_old);
 int question_put_count(Packet *question, const Binding *binding);
 
 typedef struct FileLook {
-        bool is_early;    /* the unit starts a container that is not there yet */
-        bool is_other;    /* what the unit's processes see at its path is another file */
-        bool is_mapped;   /* one has mapped the file */
-        bool is_replaced; /* one has mapped what was at its path before */
-        OldProgram old;   /* one whose program that is */
+        bool is_early;     /* the unit starts a container that is not there yet */
+        bool is_elsewhere; /* they have loaded the library of that name from another path */
+        bool is_other;     /* what the unit's processes see at its path is another file */
+        bool is_mapped;    /* one has mapped the file */
+        bool is_replaced;  /* one has mapped what was at its path before */
+        OldProgram old;    /* one whose program that is */
         unsigned n_processes;
         char *running; /* what the main process runs; NULL: it is not known */
 } FileLook;

@@ -4,7 +4,11 @@
  * Where the dynamic loader finds a library depends on LD_LIBRARY_PATH and on the processor, and a
  * program can load others from anywhere. What a process has mapped tells, by the path with links
  * resolved: libz.so.1 is /usr/lib/x86_64-linux-gnu/libz.so.1.2.13 there, and its directory has a
- * link of the bare name. What is found has to be the file that is mapped.
+ * link of the bare name. What is found has to be the file that is mapped, or what has taken its
+ * place.
+ *
+ * Any process of the unit can map any file of that name: the main process is believed, others only
+ * if none has loaded what the loader would find.
  */
 
 #include "file/loaded-library.h"
@@ -17,28 +21,44 @@
 
 #include "base/root.h"
 #include "binding/executable.h"
+#include "elf/library.h"
 #include "file/processes.h"
 
 typedef struct Search {
         const Root *root;
         const char *name;
-        char *path;
+        const char *usual; /* what the loader finds; NULL: not known, or none */
+        char *path;        /* the first one that was found */
+        bool has_usual;    /* and a later one is the usual one */
 } Search;
 
-/* Takes path if it leads to what is mapped. */
-static int accept(Search *search, const char *path, const MappedIdentity *mapped) {
+/* Does the path lead to what is mapped? */
+static bool is_mapped_file(const Root *root, const char *path, const MappedIdentity *mapped) {
         _cleanup_close_ int fd = -EBADF;
         MappedIdentity identity;
 
-        fd = root_open(search->root, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        fd = root_open(root, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
         if (fd < 0)
-                return 0;
+                return false;
         identity = file_identify_mapping(fd);
-        if (identity.inode == 0 || identity.inode != mapped->inode ||
-            identity.device != mapped->device)
+        return identity.inode != 0 && identity.inode == mapped->inode &&
+               identity.device == mapped->device;
+}
+
+/* Takes path if it leads to what is mapped (NULL: to whatever has replaced that). */
+static int accept(Search *search, const char *path, const MappedIdentity *mapped) {
+        _cleanup_free_ char *resolved = NULL;
+        int r;
+
+        if (mapped && !is_mapped_file(search->root, path, mapped))
                 return 0;
-        search->path = strdup(path);
-        return search->path ? 1 : -ENOMEM;
+        r = library_accept(search->root, path, &resolved);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        search->has_usual = search->usual && streq(search->usual, resolved);
+        if (!search->path)
+                search->path = TAKE_PTR(resolved);
+        return search->has_usual || !search->usual;
 }
 
 /* 7f2c1a028000-7f2c1a1bd000 r-xp 00028000 fe:00 1234 /usr/lib/... */
@@ -56,7 +76,9 @@ static bool is_like(const char *file, const char *name) {
 }
 
 static int look_at_line(Search *search, char *line) {
-        char link[PATH_MAX], *path, *slash;
+        static const char deleted[] = " (deleted)";
+        char link[PATH_MAX], *path, *slash, *end;
+        const MappedIdentity *wanted;
         MappedIdentity mapped;
         uint64_t begin;
         int r;
@@ -64,13 +86,20 @@ static int look_at_line(Search *search, char *line) {
         line[strcspn(line, "\n")] = '\0';
         path = strchr(line, '/');
         slash = path ? strrchr(path, '/') : NULL;
-        if (!slash || !is_like(slash + 1, search->name) || !is_executable(line) ||
-            !file_parse_mapping(line, &begin, &mapped) || mapped.inode == 0)
+        if (!slash || !is_executable(line) || !file_parse_mapping(line, &begin, &mapped) ||
+            mapped.inode == 0)
                 return 0;
-        r = accept(search, path, &mapped);
-        if (r == 0 && snprintf(link, sizeof(link), "%.*s/%s", (int) (slash - path), path,
-                               search->name) < (int) sizeof(link))
-                r = accept(search, link, &mapped);
+        end = strstr(slash, deleted);
+        wanted = end ? NULL : &mapped;
+        if (end)
+                *end = '\0';
+        if (!is_like(slash + 1, search->name))
+                return 0;
+        r = accept(search, path, wanted);
+        if (r == 0 && !search->path &&
+            snprintf(link, sizeof(link), "%.*s/%s", (int) (slash - path), path, search->name) <
+                    (int) sizeof(link))
+                r = accept(search, link, wanted);
         return r;
 }
 
@@ -89,20 +118,40 @@ static int look_at_process(uint32_t pid, void *userdata) {
         return r;
 }
 
-int loaded_library_find(const Binding *binding, const char *name, char **ret_path) {
+/* Takes what the main process has, or what any has and the loader would find, or any other. */
+static int search_unit(Search *search, const Binding *binding) {
         uint32_t first = binding->view.container_pid ?: binding->view.main_pid;
+        _cleanup_free_ char *usual = NULL;
+        int r;
+
+        r = first > 0 ? look_at_process(first, search) : 0;
+        if (r != 0 || !binding->cgroup.path)
+                return r;
+        r = binding_look_up_library(binding, search->root, &usual);
+        if (r == -ENOMEM)
+                return r;
+        search->usual = usual;
+        r = processes_of_cgroup(binding->cgroup.path, look_at_process, search);
+        if (r == -ENOMEM)
+                return r;
+        if (search->has_usual)
+                return free_and_strdup(&search->path, usual);
+        return 0;
+}
+
+int loaded_library_find(const Binding *binding, char **ret_path) {
         _cleanup_(root_done) Root root = ROOT_OWN;
-        Search search = { .root = &root, .name = name };
+        Search search = { .root = &root, .name = binding->executable };
         int r;
 
         if (binding_open_root(binding, NULL, &root, NULL) < 0)
                 return -ENOENT;
-        r = first > 0 ? look_at_process(first, &search) : 0;
-        if (r == 0 && binding->cgroup.path)
-                r = processes_of_cgroup(binding->cgroup.path, look_at_process, &search);
-        if (r == -ENOMEM)
+        r = search_unit(&search, binding);
+        if (r == -ENOMEM) {
+                free(search.path);
                 return r;
-        if (r <= 0)
+        }
+        if (!search.path)
                 return -ENOENT;
         *ret_path = search.path;
         return 0;

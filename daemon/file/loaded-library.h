@@ -5,11 +5,11 @@
 #include "binding/binding.h"
 
 /*
- * The library of that bare name that a process of the unit of a binding has loaded, the main
- * process before others: from wherever its environment or it itself has had it. *ret_path: in the
- * tree that the binding is resolved in; the caller's. Returns 0, -ENOENT: none has one that can be
- * seen there, or -ENOMEM.
+ * The library of the bare name of a binding's Executable= that a process of its unit has loaded,
+ * the main process before others: from wherever its environment or it itself has had it. *ret_path:
+ * in the tree that the binding is resolved in; the caller's. Returns 0, -ENOENT: none has one that
+ * can be seen there, or -ENOMEM.
  */
-int loaded_library_find(const Binding *binding, const char *name, char **ret_path);
+int loaded_library_find(const Binding *binding, char **ret_path);
 
 #endif

@@ -14,6 +14,7 @@
 #include <limits.h>
 
 #include "base/cleanup.h"
+#include "base/root.h"
 #include "file/processes.h"
 
 static bool is_done(const MappedFile *file, const FileMaps *maps) {
@@ -36,6 +37,21 @@ static void note_old(uint32_t pid, const MappedIdentity *identity, const char *p
                 maps->old = (OldProgram){ .pid = pid, .mapped = *identity };
 }
 
+/* The processes of a container may see another file at that path. */
+static bool is_at_path(uint32_t pid, const MappedFile *file) {
+        _cleanup_(root_done) Root root = ROOT_OWN;
+        _cleanup_close_ int fd = -EBADF;
+        struct stat st;
+
+        if (file->inode == 0)
+                return true;
+        if (root_of_process(pid, &root) < 0)
+                return false;
+        fd = root_open(&root, file->path, O_PATH | O_CLOEXEC);
+        return fd >= 0 && fstat(fd, &st) >= 0 && st.st_dev == file->device &&
+               st.st_ino == file->inode;
+}
+
 static void look_at_line(char *line, uint32_t pid, const MappedFile *file, FileMaps *maps) {
         static const char deleted[] = " (deleted)";
         size_t n = strcspn(line, "\n");
@@ -55,7 +71,7 @@ static void look_at_line(char *line, uint32_t pid, const MappedFile *file, FileM
         if (!path || strncmp(path, file->path, n) != 0)
                 return;
         if (path[n] == '\0')
-                maps->is_mapped |= !file->path_is_others;
+                maps->is_mapped |= !file->path_is_others && is_at_path(pid, file);
         else if (streq(path + n, deleted))
                 note_old(pid, &identity, path, maps);
 }

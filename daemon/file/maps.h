@@ -11,7 +11,9 @@
 /* A file as it is seen in /proc/PID/maps. */
 typedef struct MappedFile {
         MappedIdentity identity;
-        const char *path;    /* as the process sees it; if the identity is not known */
+        const char *path; /* as the process sees it: it may be mapped under another identity */
+        dev_t device;     /* with inode: as the file at that path has it; inode 0: any counts */
+        ino_t inode;
         bool path_is_others; /* another file is at that path now */
         bool wants_old;      /* who has mapped what was at that path before counts, too */
 } MappedFile;

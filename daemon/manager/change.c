@@ -125,6 +125,8 @@ int manager_verify_binding(Manager *m, Binding *binding, Verdict *ret, char **re
         r = manager_prepare_binding(m, binding, &file, &runs, ret_error);
         if (r < 0)
                 return r;
+        if (!file && ret_error && *ret_error)
+                return -ENOENT;
         if (!file)
                 return sentence_error(-ENOENT, ret_error,
                                       "%s does not exist, or its program "

@@ -43,8 +43,7 @@ static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *
                 log_info("Files that could not be read in time have now been read.");
                 m->files_are_late = false;
         }
-        if (m->is_settling && !m->reloading && !files_is_busy(m->files))
-                manager_conclude_reload(m);
+        manager_conclude_reload(m);
         return 0;
 }
 

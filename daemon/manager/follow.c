@@ -225,7 +225,7 @@ void manager_follow_unit(Manager *m, Binding *binding) {
         if (r >= 0 && binding->former)
                 r = set_cgroup(binding->former, binding);
         if (r >= 0 && !runs)
-                r = manager_wait_for_unit(m, binding, true);
+                r = manager_wait_for_unit(m, binding, true, NULL);
         if (r < 0)
                 manager_settle_binding(m, binding);
         else if (runs)

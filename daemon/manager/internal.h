@@ -86,7 +86,8 @@ struct Manager {
         bool reloading;
         bool reload_again; /* asked for while it was going on */
         bool is_ready;     /* the configuration has been read once */
-        bool is_settling;  /* it has been read, and files of bindings are still being looked at */
+        bool is_settling;  /* it has been read, and their units and files are still looked at */
+        size_t n_known;    /* bindings, the first ones, whose units systemd has told of since */
         bool has_looked_for_old; /* see manager_look_for_old() */
         bool files_are_late;     /* some do not answer, and it has been said */
         bool watch_has_failed;   /* the last attempt to watch a file, and it has been said */

@@ -92,6 +92,17 @@ static void measure_old(Manager *m, Binding *binding) {
         say(m, binding, why ? describe_old(binding, why) : NULL);
 }
 
+/*
+ * Is the file theirs? A library of that name may be loaded later by the main process, which is
+ * believed before others.
+ */
+static bool is_settled(Manager *m, Binding *binding, const FileLook *look) {
+        if (binding_takes_library(binding))
+                return !look->is_elsewhere && binding->look.step > SAYING_STEP &&
+                       has_windows(m, binding);
+        return look->is_mapped || has_windows(m, binding);
+}
+
 static void take_look(Manager *m, Binding *binding, const FileLook *look) {
         if (look->is_early) {
                 binding->look.step++;
@@ -103,17 +114,17 @@ static void take_look(Manager *m, Binding *binding, const FileLook *look) {
                 measure_old(m, binding);
                 return;
         }
-        if (look->is_mapped || has_windows(m, binding)) {
+        if (is_settled(m, binding, look)) {
                 stop_looking(m, binding);
                 return;
         }
         binding->look.step++;
         manager_look_later(m, binding);
-        if (look->is_other) {
+        if (look->is_other || look->is_elsewhere) {
                 manager_settle_binding(m, binding);
                 return;
         }
-        if (look->n_processes == 0 || binding->look.step <= SAYING_STEP)
+        if (look->is_mapped || look->n_processes == 0 || binding->look.step <= SAYING_STEP)
                 return;
         say(m, binding, describe(binding, look));
 }

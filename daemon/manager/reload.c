@@ -132,7 +132,8 @@ static bool is_looking_for_old(Manager *m) {
 }
 
 void manager_conclude_reload(Manager *m) {
-        if (is_looking_for_old(m))
+        if (!m->is_settling || m->reloading || files_is_busy(m->files) ||
+            !manager_units_are_known(m) || is_looking_for_old(m))
                 return;
         m->is_settling = false;
         manager_tell(m, reloading, false);
@@ -171,11 +172,10 @@ static int finish_reload(Manager *m) {
                 log_info("Bindings that are configured: %zu.", m->config->bindings.n);
         }
 
-        m->is_settling = files_is_busy(m->files) || is_looking_for_old(m);
-        if (m->is_settling)
-                return 1;
+        m->is_settling = true;
+        m->n_known = 0;
         manager_conclude_reload(m);
-        return m->reload_error;
+        return m->is_settling ? 1 : m->reload_error;
 }
 
 int manager_reload(Manager *m) {
@@ -233,6 +233,7 @@ static void on_state(const char *unit, const UnitInfo *info, void *userdata) {
                         manager_follow_unit(m, binding);
         }
         manager_tell(m, unit_known, unit);
+        manager_conclude_reload(m);
 }
 
 static void on_files(const char *unit, const UnitInfo *info, void *userdata) {

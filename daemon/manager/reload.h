@@ -4,7 +4,7 @@
 
 #include "manager/internal.h"
 
-/* All that a reload has begun is done, once no file is being looked at any more. */
+/* If all is known of units and files that a reload has asked for, it is over. */
 void manager_conclude_reload(Manager *manager);
 
 /* What Units tells; userdata is the manager. */

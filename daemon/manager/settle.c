@@ -38,14 +38,12 @@ int manager_prepare_binding(Manager *m, Binding *binding, BindingFile **ret_file
         if (!known || (!runs && unit_name_is_template(binding->unit)))
                 return 0;
         r = files_resolve(m->files, binding, &binding->measurement.question, ret_file, &error);
-        if (r == -ENOENT && !runs)
-                return 0;
         if (r < 0 && ret_error)
                 *ret_error = TAKE_PTR(error);
-        return r;
+        return r == -ENOENT && !runs ? 0 : r;
 }
 
-int manager_wait_for_unit(Manager *m, Binding *binding, bool is_resolved) {
+int manager_wait_for_unit(Manager *m, Binding *binding, bool is_resolved, const char *why) {
         const UnitInfo *info = manager_unit_of(m, binding);
         bool is_missing = info && !info->is_loaded;
         _cleanup_free_ char *reason = NULL;
@@ -53,9 +51,10 @@ int manager_wait_for_unit(Manager *m, Binding *binding, bool is_resolved) {
         reason = is_missing
                          ? sentence_make("systemd cannot load %s, or there is no such unit",
                                          binding->unit)
-                         : sentence_make("%s is not running%s", binding->unit,
+                         : sentence_make("%s is not running%s%s%s", binding->unit,
                                          is_resolved ? ""
-                                                     : ", and its program or library is not there");
+                                                     : ", and its program or library is not there",
+                                         why ? ": " : "", why ?: "");
         if (!reason)
                 return -ENOMEM;
         manager_detach_former(m, binding);
@@ -106,7 +105,7 @@ int manager_try_to_settle(Manager *m, Binding *binding, char **ret_error) {
         if (r < 0)
                 return r;
         if (!file)
-                return manager_wait_for_unit(m, binding, false);
+                return manager_wait_for_unit(m, binding, false, *ret_error);
         if (manager_file_was_written(m, binding)) {
                 manager_wait_for_file(m, binding);
                 return 0;
@@ -120,7 +119,7 @@ int manager_try_to_settle(Manager *m, Binding *binding, char **ret_error) {
         if (r < 0 && (runs || r != -ENOSPC))
                 return r;
         if (!runs)
-                return manager_wait_for_unit(m, binding, true);
+                return manager_wait_for_unit(m, binding, true, NULL);
         manager_set_active(m, binding);
         return 0;
 }

@@ -6,8 +6,8 @@
 
 /*
  * Checks and resolves what can be wrong with a binding, whether or not its unit runs. *ret_file is
- * NULL if it cannot be resolved yet, because the unit or its program is not there. Fails with
- * binding->question set if its file has not answered yet.
+ * NULL if it cannot be resolved yet, because the unit or its program is not there: *ret_error may
+ * say what is not. Fails with binding->question set if its file has not answered yet.
  */
 int manager_prepare_binding(Manager *manager, Binding *binding, BindingFile **ret_file,
                             bool *ret_runs, char **ret_error);
@@ -24,10 +24,10 @@ int manager_try_to_settle(Manager *manager, Binding *binding, char **ret_error);
 int manager_attach_spare(Manager *manager, Binding *binding, char **ret_error);
 
 /*
- * A binding whose unit does not run waits for it. is_resolved: its file is known. Returns 0 or
- * -ENOMEM.
+ * A binding whose unit does not run waits for it. is_resolved: its file is known; else why it is
+ * not, or NULL. Returns 0 or -ENOMEM.
  */
-int manager_wait_for_unit(Manager *manager, Binding *binding, bool is_resolved);
+int manager_wait_for_unit(Manager *manager, Binding *binding, bool is_resolved, const char *why);
 
 /* It has its probes, and its unit runs. */
 void manager_set_active(Manager *manager, Binding *binding);

@@ -47,6 +47,17 @@ void manager_unwatch_unit(Manager *m, Binding *binding) {
                 units_unwatch(m->units, name);
 }
 
+bool manager_units_are_known(Manager *m) {
+        for (; m->units && m->config && m->n_known < m->config->bindings.n; m->n_known++) {
+                const Binding *binding = m->config->bindings.items[m->n_known];
+                _cleanup_free_ char *name = binding->unit ? unit_to_ask(binding->unit) : NULL;
+
+                if (name && !units_was_asked(m->units, name))
+                        return false;
+        }
+        return true;
+}
+
 int manager_ask_unit(Manager *m, const char *unit, char **ret_asked) {
         _cleanup_free_ char *name = NULL;
         int r;

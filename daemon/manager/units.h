@@ -29,4 +29,10 @@ int manager_learn_program(const Manager *manager, Binding *binding, char **ret_e
 /* Has its unit the program, and sees it files, as when the binding's probes were set? */
 bool manager_unit_fits(const Manager *manager, Binding *binding);
 
+/*
+ * Has systemd told of the units of all bindings? After a reload, m->n_known is 0 at first: of so
+ * many it has.
+ */
+bool manager_units_are_known(Manager *m);
+
 #endif

@@ -102,6 +102,12 @@ holds "in the same states" "$(tlobctl list-bindings -j)" 'map(.State) | sort == 
 rm -r /etc/tlob/bindings.d/4?-*.conf
 check "once they are mended, all is well" tlobctl reload
 
+# Of a unit that systemd has not been asked about before.
+printf '[Binding late]\nUnit=dbus.service\nFunction=no_such_function\nBudgetSec=1s\n' >/etc/tlob/bindings.d/50-late.conf
+refuse "a reload waits for what systemd says of units" 1 "late.*no_such_function" tlobctl reload
+rm /etc/tlob/bindings.d/50-late.conf
+check "and is well without" tlobctl reload
+
 # What is refused leaves no trace.
 before=$(states; find /run/tlob /etc/tlob | sort)
 refuse "a budget that is none" 1 'eternity' tlobctl add-binding x "${place[@]}" --budget=eternity

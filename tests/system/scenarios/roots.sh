@@ -160,7 +160,7 @@ check "what it names is ready before it starts" until_true says contained.servic
 check "a container runs" timeout 60 systemctl start contained
 equal "what runs in it is measured" "$(binding contained.service/a Violations)" 3
 matches "what starts it is not meant" "$(binding contained.service/program StateReason)" \
-        'The program is that of the container of contained.service, which does not run yet'
+        'The program is that of the container of contained.service, and none runs in its cgroup yet'
 
 # What is named as the container has it, too: a program that is not on the machine, and a library that is, and is
 # another one there. What starts the container has loaded the machine's.
@@ -177,18 +177,35 @@ $nap
 [X-Tlob program]
 Function=victim_a
 BudgetSec=10ms
+[X-Tlob both]
+Executable=/usr/bin/both
+Function=victim_a
+BudgetSec=10ms
 END
+cp /usr/bin/sleep /usr/bin/both
+install -D "$victim" "$jail/usr/bin/both"
 sed '/^\[X-Tlob a]/,$ d; s/ --as-pid2//' "$etc/inner.service" >"$etc/first.service"
 printf '[X-Tlob program]\nFunction=victim_a\nBudgetSec=10ms\n' >>"$etc/first.service"
 systemctl daemon-reload
 check "what is only in a container waits for it" until_true says inner.service/a \
-        "^/opt/only is looked for in the container of inner.service, which does not run yet$"
+        "^/opt/only is looked for in the container of inner.service, and none runs in its cgroup yet$"
+check "as does what is another program there" until_true says inner.service/both "none runs in its cgroup yet$"
 check "and so does a library there" until_true says inner.service/nap "^libc.so.6 is looked for in the container"
 systemctl start inner
 check "it is measured when the container runs" until_true has_windows inner.service/a 3
 check "as is its library" until_true has_windows inner.service/nap 3
+check "a program that is another one on the machine is the one in the container" until_true \
+        binding_has inner.service/both State active
+# A process of the machine with a file of that name, which is another one.
+cp "$victim" /opt/only
+/opt/only sleep:60000000000 &
+other=$!
+equal "a file of that name elsewhere is none of its users" "$(tlobctl show inner.service/a 2>&1 | grep -c 'outside inner.service')" 0
+kill $other
+rm /opt/only
+equal "nothing was said to have failed" "$(journalctl --boot -q -t tlob -o cat | grep -c '^\(inner\|contained\).service.*not measured')" 0
 check "its first program is not taken for the one to be measured" until_true says inner.service/program \
-        "^[^ ]* The first program in the container of inner.service is [^ ]*/systemd-nspawn, which runs others: write"
+        "^The first program in the container of inner.service is [^ ]*/systemd-nspawn, which runs others: write"
 matches "its functions are not offered without a word" \
         "$(tlobctl functions inner.service 2>&1)" 'inner.service starts a container by .*, of which no program is seen'
 windows=$(binding inner.service/a Windows)
@@ -197,7 +214,7 @@ check "and when it is started again" until_true has_windows inner.service/a $((w
 systemctl stop inner
 matches "without a container, there are no functions" "$(tlobctl functions inner.service 2>&1)" \
         "inner.service starts a container by .*/systemd-nspawn, of which no program is seen: start it"
-check "then it waits again" until_true says inner.service/a "which does not run yet"
+check "then it waits again" until_true says inner.service/a "none runs in its cgroup yet"
 systemctl start first
 check "a program that is the first of a container needs no name" until_true has_windows first.service/program 3
 matches "and its functions are those of the unit" "$(tlobctl functions first.service victim_a)" victim_a
@@ -225,10 +242,26 @@ BudgetSec=1s
 END
 systemctl daemon-reload
 check "a library that is in no directory of the loader is missed" until_true says loading.service/reach \
-        "and its program or library is not there"
+        "^loading.service is not running, and its program or library is not there: The loader's directories have no library 'libreach.so'"
+refuse "verify says so, too" 1 "The loader's directories have no library 'libreach.so'" tlobctl verify --unit=loading.service
 systemctl start loading
 check "and found when a process has loaded it" until_true has_windows loading.service/reach 1
 equal "where it is" "$(binding loading.service/reach Executable)" /opt/lib/libreach.so.1.2
+systemctl stop loading
+
+# Another process of the unit has one of that name first.
+mkdir -p /opt/other
+cp "$tests/libreach.so" /opt/other
+cat >/opt/loading <<END
+#!/bin/bash
+LD_LIBRARY_PATH=/opt/other $tests/reach-caller say:x < <(sleep 60) >/dev/null &
+sleep 1
+exec 7< <(while sleep 0.1; do echo; done)
+exec $tests/reach-caller $(yes 'say:once call:1' | head -n 200 | xargs) <&7
+END
+systemctl start loading
+check "the main process is believed, not others" until_true eval \
+        '[ "$(binding loading.service/reach Executable)" = /opt/lib/libreach.so.1.2 ] && has_windows loading.service/reach 5'
 systemctl stop loading
 
 # Processes that read files end with the daemon, whatever ends it.

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* file/loaded-library.h, of this process. */
+
+#include "file/loaded-library.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "elf/library.h"
+#include "temporary.h"
+#include "test.h"
+
+#define SIZE 4096
+
+static void copy_library(const char *to) {
+        _cleanup_free_ char *libc = NULL;
+        char command[512];
+
+        assert_ok(library_find("libc.so.6", NULL, &libc));
+        (void) snprintf(command, sizeof(command), "cp %s %s", libc, to);
+        assert_int_equal(system(command), 0);
+}
+
+static void *map(const char *path, int protection) {
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        void *p = mmap(NULL, SIZE, protection, MAP_PRIVATE, fd, 0);
+
+        assert_true(p != MAP_FAILED);
+        (void) close(fd);
+        return p;
+}
+
+static void assert_loaded(const char *name, const char *expected) {
+        _cleanup_(binding_freep) Binding *binding = NULL;
+        _cleanup_free_ char *path = NULL;
+        int r;
+
+        assert_ok(binding_new("loaded", &binding));
+        binding->executable = strdup(name);
+        binding->view.main_pid = (uint32_t) getpid();
+        r = loaded_library_find(binding, &path);
+        assert_int_equal(r, expected ? 0 : -ENOENT);
+        if (expected)
+                assert_string_equal(path, expected);
+}
+
+static void test_loaded(void **state) {
+        char path[128], link[128];
+        Temporary tmp;
+        void *data, *code;
+
+        temporary_init(&tmp);
+        (void) snprintf(path, sizeof(path), "%s", temporary_path(&tmp, "libfrob.so.1.2"));
+        (void) snprintf(link, sizeof(link), "%s", temporary_path(&tmp, "libfrob.so.1"));
+        copy_library(path);
+        assert_ok(symlink("libfrob.so.1.2", link));
+        assert_loaded("libfrob.so.1", NULL);
+        data = map(path, PROT_READ);
+        assert_loaded("libfrob.so.1", NULL);
+        code = map(path, PROT_READ | PROT_EXEC);
+        assert_loaded("libfrob.so.1", path);
+        assert_loaded("libfrob.so.1.2", path);
+        assert_loaded("libfrob.so", path);
+        assert_loaded("libfro", NULL);
+        assert_loaded("frob.so.1", NULL);
+
+        /* What has taken its place, as after an upgrade. */
+        copy_library(temporary_path(&tmp, "new"));
+        assert_ok(rename(temporary_path(&tmp, "new"), path));
+        assert_loaded("libfrob.so.1", path);
+        assert_ok(unlink(path));
+        assert_loaded("libfrob.so.1", NULL);
+        assert_ok(munmap(data, SIZE));
+        assert_ok(munmap(code, SIZE));
+        temporary_done(&tmp);
+}
+
+static void test_no_library(void **state) {
+        Temporary tmp;
+        void *code;
+
+        temporary_init(&tmp);
+        temporary_write(&tmp, "libfrob.so.1", "This is none.");
+        code = map(temporary_path(&tmp, "libfrob.so.1"), PROT_READ | PROT_EXEC);
+        assert_loaded("libfrob.so.1", NULL);
+        assert_ok(munmap(code, SIZE));
+        temporary_done(&tmp);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_loaded),
+                cmocka_unit_test(test_no_library),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
