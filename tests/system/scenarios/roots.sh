@@ -225,16 +225,14 @@ mkdir -p /opt/lib
 cp "$tests/libreach.so" /opt/lib/libreach.so.1.2
 ln -s libreach.so.1.2 /opt/lib/libreach.so
 cat >/opt/loading <<END
-#!/bin/bash
 while sleep 0.1; do
         echo
 done | $tests/reach-caller $(yes 'say:once call:1' | head -n 200 | xargs)
 END
-chmod +x /opt/loading
 cat >"$etc/loading.service" <<END
 [Service]
 Environment=LD_LIBRARY_PATH=/opt/lib
-ExecStart=/opt/loading
+ExecStart=/bin/bash /opt/loading
 [X-Tlob reach]
 Executable=libreach.so
 Function=reach_call
@@ -253,7 +251,6 @@ systemctl stop loading
 mkdir -p /opt/other
 cp "$tests/libreach.so" /opt/other
 cat >/opt/loading <<END
-#!/bin/bash
 LD_LIBRARY_PATH=/opt/other $tests/reach-caller say:x < <(sleep 60) >/dev/null &
 sleep 1
 exec 7< <(while sleep 0.1; do echo; done)
