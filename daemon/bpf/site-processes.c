@@ -107,7 +107,7 @@ static void site_add_process(SiteTable *table, Site *site,
                 }
                 site->processes = process;
                 process += site->n_processes++;
-                *process = (SiteProcess){ .tgid = record->tgid };
+                *process = (SiteProcess){ .tgid = record->tgid, .unit = record->unit };
                 site_admit_process(table, site, process, record);
         }
         process->round = table->round;
@@ -169,11 +169,13 @@ void site_forget_processes(SiteTable *table, Site *site) {
         site->file_fd = safe_close(site->file_fd);
 }
 
-SiteReach site_table_get_reach(const SiteTable *table, uint32_t index) {
+SiteReach site_table_get_reach(const SiteTable *table, uint32_t index, uint32_t unit) {
         const Site *site = &table->items[index];
         SiteReach reach = site->reach;
 
         reach.n_processes = site->n_processes;
+        for (size_t i = 0; i < site->n_processes; i++)
+                reach.is_shared |= site->processes[i].unit != unit;
         reach.n_outside = __atomic_load_n(&table->memory[index].n_outside, __ATOMIC_RELAXED);
         return reach;
 }

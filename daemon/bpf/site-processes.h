@@ -22,7 +22,8 @@ void site_table_remove_process(SiteTable *table, uint32_t tgid);
 void site_table_begin_round(SiteTable *table);
 void site_table_end_round(SiteTable *table);
 
-SiteReach site_table_get_reach(const SiteTable *table, uint32_t site);
+/* As far as one of its units is concerned. */
+SiteReach site_table_get_reach(const SiteTable *table, uint32_t site, uint32_t unit);
 
 /* Of a site that nobody uses any more. */
 void site_forget_processes(SiteTable *table, Site *site);

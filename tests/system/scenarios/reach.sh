@@ -48,6 +48,8 @@ check "so it is after a restart" until_true more_windows_than "$windows"
 systemctl start forks.service
 check "children that execute a program get their probes" \
         until_true sh -c '[ "$(tlobctl show -j forks.service/nap | jq .[0].Windows)" -gt 3 ]'
+check "that they are another unit's is said" \
+        until_true sh -c "tlobctl show lib.service/nap | grep -qE 'of its unit, and of others that are measured there \([2-4]\)'"
 systemctl stop forks.service
 
 # One after the other, their probes would take the kernel 5 s.
