@@ -208,11 +208,18 @@ int verify_config(Verification *verification, const Config *config) {
         return r;
 }
 
+/* What is ignored in the settings of the daemon is bad, as nothing else is in there. */
+static int verify_settings(Verification *verification, const Config *config) {
+        verification->bad |= config->n_messages > 0;
+        return verify_config(verification, config);
+}
+
 static int verify_file(Verification *verification, const char *path) {
+        ConfigFileKind kind = config_file_kind(path);
         _cleanup_(config_freep) Config *config = NULL;
         int r;
 
-        r = config_load_file(path, &config);
+        r = config_load_file(path, kind, &config);
         if (r == -ENOMEM)
                 return r;
         if (r < 0) {
@@ -226,6 +233,8 @@ static int verify_file(Verification *verification, const char *path) {
                 return 0;
         }
 
+        if (kind == CONFIG_FILE_DAEMON)
+                return verify_settings(verification, config);
         r = verify_config(verification, config);
         if (r >= 0 && config->bindings.n == 0) {
                 warnx("There is no binding in '%s'; write a section [Binding NAME]", path);

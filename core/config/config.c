@@ -388,7 +388,17 @@ int config_parse(Config *config, ConfigFileKind kind, const char *file, const ch
         return 0;
 }
 
-int config_load_file(const char *path, Config **ret) {
+ConfigFileKind config_file_kind(const char *path) {
+        static const char name[] = "tlobd.conf", directory[] = "tlobd.conf.d/";
+        const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+        size_t n = strlen(directory);
+        bool is_in = (size_t) (base - path) >= n && strncmp(base - n, directory, n) == 0 &&
+                     ((size_t) (base - path) == n || base[-(ptrdiff_t) n - 1] == '/');
+
+        return streq(base, name) || is_in ? CONFIG_FILE_DAEMON : CONFIG_FILE_BINDINGS;
+}
+
+int config_load_file(const char *path, ConfigFileKind kind, Config **ret) {
         _cleanup_(config_freep) Config *config = NULL;
         _cleanup_free_ char *text = NULL;
         size_t size;
@@ -400,7 +410,7 @@ int config_load_file(const char *path, Config **ret) {
         r = config_new(&config);
         if (r < 0)
                 return r;
-        r = config_parse(config, CONFIG_FILE_BINDINGS, path, text, size);
+        r = config_parse(config, kind, path, text, size);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(config);

@@ -89,10 +89,16 @@ Config *config_free(Config *config);
 DEFINE_CLEANUP(Config, config_free);
 
 /*
- * Reads one file of bindings, for "tlobctl verify FILE". -ENOENT and the like when it cannot be
+ * What a file is by its path: tlobd.conf, and one in a directory tlobd.conf.d, is the daemon's, any
+ * other one has bindings.
+ */
+ConfigFileKind config_file_kind(const char *path);
+
+/*
+ * Reads one file of that kind, for "tlobctl verify FILE". -ENOENT and the like when it cannot be
  * read.
  */
-int config_load_file(const char *path, Config **ret);
+int config_load_file(const char *path, ConfigFileKind kind, Config **ret);
 
 /*
  * Reads the sections [X-Tlob NAME] of a unit, on top of what config has: call it for each of its

@@ -133,12 +133,30 @@ static void test_load_file(void **state) {
 
         fixture_init(&fixture);
         temporary_write(&fixture.tmp, "x.conf", "[Binding a]\nBudgetSec=1ms\n");
-        assert_int_equal(config_load_file(temporary_path(&fixture.tmp, "no.conf"), &config),
+        assert_int_equal(config_load_file(temporary_path(&fixture.tmp, "no.conf"),
+                                          CONFIG_FILE_BINDINGS, &config),
                          -ENOENT);
-        assert_int_equal(config_load_file(fixture.tmp.path, &config), -EISDIR);
+        assert_int_equal(config_load_file(fixture.tmp.path, CONFIG_FILE_BINDINGS, &config),
+                         -EISDIR);
         assert_null(config);
-        assert_ok(config_load_file(temporary_path(&fixture.tmp, "x.conf"), &config));
+        assert_ok(config_load_file(temporary_path(&fixture.tmp, "x.conf"), CONFIG_FILE_BINDINGS,
+                                   &config));
         assert_int_equal(config->bindings.n, 1);
+}
+
+static void test_file_kinds(void **state) {
+        static const char *const settings[] = { "tlobd.conf", "/etc/tlob/tlobd.conf",
+                                                "./tlobd.conf.d/x", "tlobd.conf.d/10-a.conf",
+                                                "/a/tlobd.conf.d/b.conf" };
+        static const char *const others[] = {
+                "x.conf",      "/etc/tlob/bindings.d/tlobd.confx", "/a/mytlobd.conf.d/x",
+                "atlobd.conf", "/etc/tlobd.conf.d/sub/x",          ""
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(settings); i++)
+                assert_int_equal(config_file_kind(settings[i]), CONFIG_FILE_DAEMON);
+        for (size_t i = 0; i < ELEMENTSOF(others); i++)
+                assert_int_equal(config_file_kind(others[i]), CONFIG_FILE_BINDINGS);
 }
 
 /* Every key that differs from its default comes back from the file. */
@@ -280,6 +298,7 @@ int main(void) {
                 cmocka_unit_test(test_load_precedence),
                 cmocka_unit_test(test_load_bad_files),
                 cmocka_unit_test(test_load_file),
+                cmocka_unit_test(test_file_kinds),
                 cmocka_unit_test(test_write_binding),
                 cmocka_unit_test(test_write_longest),
                 cmocka_unit_test(test_write_fails),
