@@ -120,6 +120,7 @@ static int take_binding(Packet *question, Binding **ret) {
         return 0;
 }
 
+/* Returns 1 if it is the main process's, 0, or a negative errno. */
 static int learn_library(Binding *binding) {
         int r;
 
@@ -310,11 +311,10 @@ static int answer_look(Packet *question, bool wants_old, Packet *answer) {
         if (is_want(r))
                 return r;
         file_maps_of_main_program(binding, &maps);
-        if (binding_takes_library(binding)) {
-                r = learn_library(binding);
-                if (r < 0)
-                        return r;
-        }
+        r = learn_library(binding);
+        if (r < 0)
+                return r;
+        packet_put_number(answer, (uint64_t) r);
         is_elsewhere = binding->view.library &&
                        !streq(binding->view.library, binding->resolved.inner_path);
         running = binding_running_program(binding);
@@ -338,6 +338,7 @@ int answer_take_look(Packet *answer, FileLook *ret) {
         const char *running;
         FileLook look = {};
 
+        look.is_mains = packet_take_number(answer);
         look.is_early = packet_take_number(answer);
         look.is_elsewhere = packet_take_number(answer);
         look.is_other = packet_take_number(answer);

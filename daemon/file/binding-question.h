@@ -32,6 +32,7 @@ int question_put_count(Packet *question, const Binding *binding);
 
 typedef struct FileLook {
         bool is_early;     /* the unit starts a container that is not there yet */
+        bool is_mains;     /* the main process has loaded a library of that name */
         bool is_elsewhere; /* they have loaded the library of that name from another path */
         bool is_other;     /* what the unit's processes see at its path is another file */
         bool is_mapped;    /* one has mapped the file */

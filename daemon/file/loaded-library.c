@@ -118,7 +118,10 @@ static int look_at_process(uint32_t pid, void *userdata) {
         return r;
 }
 
-/* Takes what the main process has, or what any has and the loader would find, or any other. */
+/*
+ * Takes what the main process has, and returns 1; or what any has and the loader would find, or any
+ * other.
+ */
 static int search_unit(Search *search, const Binding *binding) {
         uint32_t first = binding->view.container_pid ?: binding->view.main_pid;
         _cleanup_free_ char *usual = NULL;
@@ -154,5 +157,5 @@ int loaded_library_find(const Binding *binding, char **ret_path) {
         if (!search.path)
                 return -ENOENT;
         *ret_path = search.path;
-        return 0;
+        return r > 0;
 }

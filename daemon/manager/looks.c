@@ -99,7 +99,7 @@ static void measure_old(Manager *m, Binding *binding) {
 static bool is_settled(Manager *m, Binding *binding, const FileLook *look) {
         if (binding_takes_library(binding))
                 return !look->is_elsewhere && binding->look.step > SAYING_STEP &&
-                       has_windows(m, binding);
+                       (look->is_mains || has_windows(m, binding));
         return look->is_mapped || has_windows(m, binding);
 }
 
