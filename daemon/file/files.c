@@ -316,10 +316,11 @@ static int claim(Files *files, FileQuestion *question, int *ret_fd, char **ret_e
 static int pose(Files *files, const char *path, FileQuestion **ret) {
         int r;
 
+        /* Who has foreseen a question too long ago may have seen another file. */
+        file_questions_drop_unclaimed(&files->questions);
         *ret = file_questions_find(&files->questions, &files->packet);
         if (*ret)
                 return 0;
-        file_questions_drop_unclaimed(&files->questions);
         r = file_questions_add(&files->questions, &files->packet, path, ret);
         if (r < 0)
                 return r;
@@ -374,8 +375,9 @@ static int get_answer(Files *files, const char *path, unsigned *ret_id, int *ret
         r = pose(files, path, &question);
         if (r < 0)
                 return r;
-        if (r > 0)
+        if (r > 0 || question->foreseen)
                 wait_for_answer(files, question);
+        question->foreseen = false;
         return take_answer_of(files, question, ret_id, ret_fd, ret_error);
 }
 
@@ -445,19 +447,24 @@ bool files_are_late(const Files *files) {
         return false;
 }
 
-int files_resolve(Files *files, Binding *binding, unsigned *ret_id, BindingFile **ret_file,
-                  char **ret_error) {
-        _cleanup_free_ char *outside = NULL;
+/* What to call the file of a binding that is not resolved; the caller's. */
+static char *describe_file(const Binding *binding) {
         const char *path = binding->executable;
-        int fd = -EBADF, r;
-
-        if (!binding_has_file(binding))
-                return binding_resolve(binding, ret_file, ret_error);
 
         /* The program says where its libraries are. */
         if (binding->view.program && (!path || path[0] != '/'))
                 path = binding->view.program;
-        outside = sentence_make("%s%s", binding->view.root_directory ?: "", path ?: "");
+        return sentence_make("%s%s", binding->view.root_directory ?: "", path ?: "");
+}
+
+int files_resolve(Files *files, Binding *binding, unsigned *ret_id, BindingFile **ret_file,
+                  char **ret_error) {
+        _cleanup_free_ char *outside = NULL;
+        int fd = -EBADF, r;
+
+        if (!binding_has_file(binding))
+                return binding_resolve(binding, ret_file, ret_error);
+        outside = describe_file(binding);
         if (!outside)
                 return -ENOMEM;
         r = question_put_resolve(&files->packet, binding);
@@ -466,6 +473,18 @@ int files_resolve(Files *files, Binding *binding, unsigned *ret_id, BindingFile 
         if (r < 0)
                 return r;
         return answer_take_resolved(&files->packet, fd, binding, ret_file, ret_error);
+}
+
+void files_foresee(Files *files, const Binding *binding) {
+        _cleanup_free_ char *outside = NULL;
+        FileQuestion *question;
+
+        if (!binding_has_file(binding))
+                return;
+        outside = describe_file(binding);
+        if (outside && question_put_resolve(&files->packet, binding) >= 0 &&
+            pose(files, outside, &question) > 0)
+                question->foreseen = true;
 }
 
 int files_identify(Files *files, const char *path, dev_t *ret_device, ino_t *ret_inode,

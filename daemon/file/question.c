@@ -94,16 +94,19 @@ void file_questions_drop(FileQuestions *questions, FileQuestion *question) {
         question_free(question);
 }
 
+static bool is_unclaimed(const FileQuestion *question) {
+        return question->state == STATE_ANSWERED && (question->told || question->foreseen);
+}
+
 void file_questions_drop_unclaimed(FileQuestions *questions) {
         uint64_t now = now_usec();
         size_t n = 0;
 
         for (const FileQuestion *q = questions->first; q; q = q->next)
-                n += q->state == STATE_ANSWERED && q->told;
+                n += is_unclaimed(q);
         for (FileQuestion *q = questions->first, *next; q && n > 0; q = next) {
                 next = q->next;
-                if (q->state != STATE_ANSWERED || !q->told ||
-                    (n <= UNCLAIMED_MAX && now - q->since <= UNCLAIMED_USEC))
+                if (!is_unclaimed(q) || (n <= UNCLAIMED_MAX && now - q->since <= UNCLAIMED_USEC))
                         continue;
                 file_questions_drop(questions, q);
                 n--;

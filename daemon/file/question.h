@@ -22,6 +22,7 @@ typedef struct FileQuestion {
         bool late;      /* it is not answered in time */
         bool told;      /* that it is late, or answered, to who did not wait */
         bool waited;    /* somebody has been told to come back */
+        bool foreseen;  /* nobody has asked it yet */
         char *place;    /* a mount, or a directory; NULL: nobody needed to know */
         char *path;     /* for people */
         uint64_t since; /* when it came into this state */
@@ -50,8 +51,8 @@ int file_questions_add(FileQuestions *questions, const Packet *packet, const cha
 void file_questions_drop(FileQuestions *questions, FileQuestion *question);
 
 /*
- * Drops answers that nobody has come back for: all that are old, and of the others all but the
- * last.
+ * Drops answers that nobody has come back for, or has asked for: all that are old, and of the
+ * others all but the last.
  */
 void file_questions_drop_unclaimed(FileQuestions *questions);
 
