@@ -118,7 +118,8 @@ static int read_cache(const Root *root, void **ret, size_t *ret_size) {
         return 0;
 }
 
-int library_accept(const Root *root, const char *path, char **ret_path) {
+/* Takes path if it is a library for this machine. */
+static int accept_library(const Root *root, const char *path, char **ret_path) {
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         int r;
 
@@ -138,7 +139,7 @@ static int find_in_cache(const Root *root, const char *name, char **ret_path) {
         if (r < 0)
                 return r == -ENOMEM ? r : -ENOENT;
         path = library_cache_lookup(cache, size, name);
-        return path ? library_accept(root, path, ret_path) : -ENOENT;
+        return path ? accept_library(root, path, ret_path) : -ENOENT;
 }
 
 /* One directory of a RUNPATH, with $ORIGIN as the directory of the program. */
@@ -168,7 +169,7 @@ static int find_in_directory(const Root *root, const char *directory, size_t len
                 path = NULL;
                 return -ENOMEM;
         }
-        return path[0] == '/' ? library_accept(root, path, ret_path) : -ENOENT;
+        return path[0] == '/' ? accept_library(root, path, ret_path) : -ENOENT;
 }
 
 static int find_in_run_path(const Root *root, const char *name, const char *program,
@@ -226,7 +227,7 @@ int library_find_for(const Root *root, const char *name, const char *const *aske
         int r;
 
         if (*name == '/' && text_is_printable(name))
-                return library_accept(root, name, ret_path);
+                return accept_library(root, name, ret_path);
         if (*name == '\0' || *name == '.' || strlen(name) > NAME_MAX || strchr(name, '/') ||
             !text_is_printable(name))
                 return -ENOENT;
@@ -238,7 +239,7 @@ int library_find_for(const Root *root, const char *name, const char *const *aske
                 char path[PATH_MAX];
 
                 (void) snprintf(path, sizeof(path), "%s/%s", default_directories[i], name);
-                r = library_accept(root, path, ret_path);
+                r = accept_library(root, path, ret_path);
         }
         return r;
 }

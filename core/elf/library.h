@@ -17,9 +17,6 @@ int library_find(const char *name, const char *program, char **ret_path);
 /* The same as a program in that tree would find it; all paths are in there. */
 int library_find_in(const Root *root, const char *name, const char *program, char **ret_path);
 
-/* Is that a library for this machine? Gives the path with links resolved, and returns as above. */
-int library_accept(const Root *root, const char *path, char **ret_path);
-
 /*
  * The same for a library, which is loaded by others. askers: absolute paths of the file that needs
  * it, of the one that was loaded for, and so on to the program, then NULL. An RPATH of each of them

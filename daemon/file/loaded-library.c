@@ -13,15 +13,15 @@
 
 #include "file/loaded-library.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/root.h"
+#include "base/sentence.h"
 #include "binding/executable.h"
-#include "elf/library.h"
+#include "elf/file.h"
 #include "file/processes.h"
 
 typedef struct Search {
@@ -32,28 +32,23 @@ typedef struct Search {
         bool has_usual;    /* and a later one is the usual one */
 } Search;
 
-/* Does the path lead to what is mapped? */
-static bool is_mapped_file(const Root *root, const char *path, const MappedIdentity *mapped) {
-        _cleanup_close_ int fd = -EBADF;
-        MappedIdentity identity;
-
-        fd = root_open(root, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-        if (fd < 0)
-                return false;
-        identity = file_identify_mapping(fd);
-        return identity.inode != 0 && identity.inode == mapped->inode &&
-               identity.device == mapped->device;
-}
-
 /* Takes path if it leads to what is mapped (NULL: to whatever has replaced that). */
 static int accept(Search *search, const char *path, const MappedIdentity *mapped) {
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         _cleanup_free_ char *resolved = NULL;
+        MappedIdentity identity;
         int r;
 
-        if (mapped && !is_mapped_file(search->root, path, mapped))
-                return 0;
-        r = library_accept(search->root, path, &resolved);
+        /* A link of the name may lead anywhere: this opens no more than a file of that kind. */
+        r = elf_file_open_in(search->root, path, &elf, NULL);
         if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        identity = file_identify_mapping(elf_file_fd(elf));
+        if (mapped && (identity.inode == 0 || identity.inode != mapped->inode ||
+                       identity.device != mapped->device))
+                return 0;
+        r = root_resolve(search->root, path, &resolved);
+        if (r < 0 || !text_is_printable(resolved))
                 return r == -ENOMEM ? r : 0;
         search->has_usual = search->usual && streq(search->usual, resolved);
         if (!search->path)

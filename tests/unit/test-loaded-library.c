@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "elf/library.h"
@@ -79,6 +80,34 @@ static void test_loaded(void **state) {
         temporary_done(&tmp);
 }
 
+/* By a name that nobody could be told, or by way of something else than a file. */
+static void test_hostile_names(void **state) {
+        char path[128], link[128], fifo[128];
+        Temporary tmp;
+        void *code;
+
+        temporary_init(&tmp);
+        (void) snprintf(path, sizeof(path), "%s", temporary_path(&tmp, "d\xff"));
+        assert_ok(mkdir(path, 0700));
+        (void) snprintf(path, sizeof(path), "%s", temporary_path(&tmp, "d\xff/libfrob.so.1"));
+        copy_library(path);
+        code = map(path, PROT_READ | PROT_EXEC);
+        assert_loaded("libfrob.so.1", NULL);
+        assert_ok(munmap(code, SIZE));
+
+        (void) snprintf(path, sizeof(path), "%s", temporary_path(&tmp, "libquux.so.1.2"));
+        (void) snprintf(link, sizeof(link), "%s", temporary_path(&tmp, "libquux.so.1"));
+        (void) snprintf(fifo, sizeof(fifo), "%s", temporary_path(&tmp, "fifo"));
+        copy_library(path);
+        code = map(path, PROT_READ | PROT_EXEC);
+        assert_ok(unlink(path));
+        assert_ok(mkfifo(fifo, 0600));
+        assert_ok(symlink("fifo", link));
+        assert_loaded("libquux.so.1", NULL);
+        assert_ok(munmap(code, SIZE));
+        temporary_done(&tmp);
+}
+
 static void test_no_library(void **state) {
         Temporary tmp;
         void *code;
@@ -94,6 +123,7 @@ static void test_no_library(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_loaded),
+                cmocka_unit_test(test_hostile_names),
                 cmocka_unit_test(test_no_library),
         };
 
