@@ -429,6 +429,8 @@ int unit_ask(Unit *unit) {
         Units *units = unit->units;
         int r = 0;
 
+        if (!units->bus)
+                unit->in_vain = true;
         if (!units->bus || unit->queued)
                 return 0;
         unit->again = unit->n_questions > 0;
@@ -447,5 +449,7 @@ int unit_ask(Unit *unit) {
         unit->error = r < 0 ? r : 0;
         if (unit->n_questions > 0)
                 units->n_asking++;
+        else
+                unit->in_vain = true;
         return r;
 }
