@@ -12,6 +12,7 @@
 
 #include "base/sentence.h"
 #include "base/unit-name.h"
+#include "binding/executable.h"
 #include "log.h"
 #include "manager/backend-facts.h"
 #include "manager/choice.h"
@@ -123,9 +124,11 @@ bool manager_file_fits(Manager *m, Binding *binding) {
                 if (binding->measurement.state == BINDING_ACTIVE)
                         manager_set_active(m, binding);
         }
+        /* That a container ends is no news. */
         if (r == FILE_IS_OTHER)
-                log_notice("'%s' is set up anew: %s was replaced or removed.", binding->name,
-                           binding->resolved.path);
+                (void) log_full_errno(binding_may_have_container(binding) ? LOG_DEBUG : LOG_NOTICE,
+                                      0, "'%s' is set up anew: %s was replaced or removed.",
+                                      binding->name, binding->resolved.path);
         /* As long as nobody can say otherwise, its file is the same. */
         return r != FILE_IS_OTHER;
 }
