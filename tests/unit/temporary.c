@@ -35,7 +35,7 @@ const char *temporary_path(Temporary *tmp, const char *name) {
         return tmp->buf;
 }
 
-void temporary_write(Temporary *tmp, const char *name, const char *text) {
+static FILE *make_file(Temporary *tmp, const char *name) {
         char *path = (char *) temporary_path(tmp, name);
         FILE *f;
 
@@ -46,6 +46,24 @@ void temporary_write(Temporary *tmp, const char *name, const char *text) {
         }
         f = fopen(path, "we");
         must(f != NULL);
+        return f;
+}
+
+void temporary_write(Temporary *tmp, const char *name, const char *text) {
+        FILE *f = make_file(tmp, name);
+
         must(fputs(text, f) >= 0);
         must(fclose(f) == 0);
+}
+
+void temporary_copy(Temporary *tmp, const char *name, const char *from) {
+        FILE *f = make_file(tmp, name), *other = fopen(from, "re");
+        char bytes[4096];
+        size_t n;
+
+        must(other != NULL);
+        while ((n = fread(bytes, 1, sizeof(bytes), other)) > 0)
+                must(fwrite(bytes, 1, n, f) == n);
+        must(fclose(f) == 0);
+        (void) fclose(other);
 }

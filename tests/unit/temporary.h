@@ -18,4 +18,7 @@ const char *temporary_path(Temporary *tmp, const char *name);
 /* Writes a file, with the directories above it. */
 void temporary_write(Temporary *tmp, const char *name, const char *text);
 
+/* The same, with another file's bytes. */
+void temporary_copy(Temporary *tmp, const char *name, const char *from);
+
 #endif

@@ -17,13 +17,11 @@
 
 #define SIZE 4096
 
-static void copy_library(const char *to) {
+static void copy_library(Temporary *tmp, const char *name) {
         _cleanup_free_ char *libc = NULL;
-        char command[512];
 
         assert_ok(library_find("libc.so.6", NULL, &libc));
-        (void) snprintf(command, sizeof(command), "cp %s %s", libc, to);
-        assert_int_equal(system(command), 0);
+        temporary_copy(tmp, name, libc);
 }
 
 static void *map(const char *path, int protection) {
@@ -57,7 +55,7 @@ static void test_loaded(void **state) {
         temporary_init(&tmp);
         (void) snprintf(path, sizeof(path), "%s", temporary_path(&tmp, "libfrob.so.1.2"));
         (void) snprintf(link, sizeof(link), "%s", temporary_path(&tmp, "libfrob.so.1"));
-        copy_library(path);
+        copy_library(&tmp, "libfrob.so.1.2");
         assert_ok(symlink("libfrob.so.1.2", link));
         assert_loaded("libfrob.so.1", NULL);
         data = map(path, PROT_READ);
@@ -70,7 +68,7 @@ static void test_loaded(void **state) {
         assert_loaded("frob.so.1", NULL);
 
         /* What has taken its place, as after an upgrade. */
-        copy_library(temporary_path(&tmp, "new"));
+        copy_library(&tmp, "new");
         assert_ok(rename(temporary_path(&tmp, "new"), path));
         assert_loaded("libfrob.so.1", path);
         assert_ok(unlink(path));
@@ -87,10 +85,8 @@ static void test_hostile_names(void **state) {
         void *code;
 
         temporary_init(&tmp);
-        (void) snprintf(path, sizeof(path), "%s", temporary_path(&tmp, "d\xff"));
-        assert_ok(mkdir(path, 0700));
         (void) snprintf(path, sizeof(path), "%s", temporary_path(&tmp, "d\xff/libfrob.so.1"));
-        copy_library(path);
+        copy_library(&tmp, "d\xff/libfrob.so.1");
         code = map(path, PROT_READ | PROT_EXEC);
         assert_loaded("libfrob.so.1", NULL);
         assert_ok(munmap(code, SIZE));
@@ -98,7 +94,7 @@ static void test_hostile_names(void **state) {
         (void) snprintf(path, sizeof(path), "%s", temporary_path(&tmp, "libquux.so.1.2"));
         (void) snprintf(link, sizeof(link), "%s", temporary_path(&tmp, "libquux.so.1"));
         (void) snprintf(fifo, sizeof(fifo), "%s", temporary_path(&tmp, "fifo"));
-        copy_library(path);
+        copy_library(&tmp, "libquux.so.1.2");
         code = map(path, PROT_READ | PROT_EXEC);
         assert_ok(unlink(path));
         assert_ok(mkfifo(fifo, 0600));
