@@ -12,7 +12,6 @@
 #include "elf/declared-name.h"
 
 #include <ctype.h>
-#include <fnmatch.h>
 
 #include "base/mangled-name.h"
 #include "base/sentence.h"
@@ -25,7 +24,7 @@ typedef struct Search {
         const char *name;
         size_t length;
         char word[128]; /* "": none that could be looked for */
-        char *pattern;  /* for fnmatch(): its stars are any text; NULL: they are not */
+        char *pattern;  /* without blanks; its stars are any text; NULL: they are not */
         SymbolMatch match;
         char *candidates[CANDIDATES_MAX]; /* what tells them apart */
         size_t n_candidates;
@@ -89,16 +88,32 @@ static bool is_same(const char *a, const char *a_end, const char *b) {
         }
 }
 
-/* Without blanks that do not matter; escaped: all but stars is to be taken as it is. */
-static void pack(const char *p, const char *end, bool escaped, char *ret) {
+/* Without blanks that do not matter. */
+static void pack(const char *p, const char *end, char *ret) {
         char before = '\0';
 
-        while ((p = skip_blanks(p, end, before)) < end) {
-                if (escaped && strchr("?[]\\", *p))
-                        *ret++ = '\\';
+        while ((p = skip_blanks(p, end, before)) < end)
                 *ret++ = before = *p++;
-        }
         *ret = '\0';
+}
+
+/* fnmatch() takes time without end for some patterns with many stars. */
+static bool matches_stars(const char *pattern, const char *text) {
+        const char *star = NULL, *from = NULL;
+
+        while (*text != '\0')
+                if (*pattern == '*') {
+                        star = pattern++;
+                        from = text;
+                } else if (*pattern == *text) {
+                        pattern++;
+                        text++;
+                } else if (star) {
+                        pattern = star + 1;
+                        text = ++from;
+                } else
+                        return false;
+        return pattern[strspn(pattern, "*")] == '\0';
 }
 
 static bool matches(const Search *search, const char *declaration) {
@@ -106,14 +121,14 @@ static bool matches(const Search *search, const char *declaration) {
 
         if (!search->pattern)
                 return is_same(search->name, search->name + search->length, declaration);
-        pack(declaration, declaration + strlen(declaration), false, packed);
-        return fnmatch(search->pattern, packed, 0) == 0;
+        pack(declaration, declaration + strlen(declaration), packed);
+        return matches_stars(search->pattern, packed);
 }
 
 static bool has_name(const Search *search, const char *mangled, char *declaration) {
         if (!strstr(mangled, search->word))
                 return false;
-        if (search->pattern && fnmatch(search->pattern, mangled, 0) == 0)
+        if (search->pattern && matches_stars(search->pattern, mangled))
                 return true;
         return mangled_name_decode(mangled, false, declaration, DECLARATION_MAX) &&
                (matches(search, declaration) ||
@@ -224,10 +239,10 @@ int declared_name_find(const SymbolTable *table, const char *path, const char *n
         r = find(table, path, &search, ret, ret_error);
         if (r != 0 || !memchr(name, '*', length))
                 return r;
-        pattern = malloc(2 * length + 1);
+        pattern = malloc(length + 1);
         if (!pattern)
                 return -ENOMEM;
-        pack(name, name + length, true, pattern);
+        pack(name, name + length, pattern);
         search = (Search){ .name = name, .length = length, .pattern = pattern };
         return find(table, path, &search, ret, ret_error);
 }

@@ -510,6 +510,11 @@ static void test_no_declared_names(void **state) {
         assert_non_null(strstr(sentence, "are named 'std::ostream::operator*': give one of them, "
                                          "such as 'std::ostream::operator<<("));
         assert_int_equal(elf_file_resolve(elf, "std::ostream::no*such", &site, NULL), -ESRCH);
+        /* One that would take other ways to match a very long time. */
+        assert_int_equal(elf_file_resolve(elf,
+                                          "*s*t*d*s*t*r*i*n*g*s*t*r*i*n*g*s*t*r*i*n*g*s*t*r*i*x",
+                                          &site, NULL),
+                         -ESRCH);
         free(sentence);
         sentence = NULL;
         /* Near names are as they are taken: without arguments, with them, or as in the file. */
