@@ -220,7 +220,7 @@ static uint32_t find_main_pid(sd_bus *bus, const char *unit) {
         return pid;
 }
 
-static int choose_process(sd_bus_message *m, uint32_t *ret) {
+static int choose_process(sd_bus_message *m, ContainerProcess *ret) {
         const char *cgroup, *command;
         uint32_t pid;
         int r;
@@ -235,13 +235,13 @@ static int choose_process(sd_bus_message *m, uint32_t *ret) {
 /* The process of the container that a unit has started. 0: none is seen. */
 static uint32_t find_container_pid(sd_bus *bus, const char *unit) {
         _cleanup_message_ sd_bus_message *reply = NULL;
-        uint32_t pid = 0;
+        ContainerProcess found = {};
 
         if (sd_bus_call_method(bus, SYSTEMD_NAME, SYSTEMD_PATH, SYSTEMD_NAME ".Manager",
                                "GetUnitProcesses", NULL, &reply, "s", unit) < 0 ||
-            choose_process(reply, &pid) < 0)
+            choose_process(reply, &found) < 0)
                 return 0;
-        return pid;
+        return found.pid;
 }
 
 /* Reads what a process runs: if it has just been made, as soon as that has begun. */

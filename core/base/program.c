@@ -3,7 +3,8 @@
 /*
  * What starts a container stays with it in the cgroup of the unit, and so do helpers for its
  * network, some of which have a root of their own, with nothing in it. The container is known by
- * its first process, which has number 1 there; one without numbers of its own, by its root.
+ * its first process, which has number 1 there, and a root of its own. Containers in a container have
+ * the same, deeper down.
  */
 
 #include "base/program.h"
@@ -46,8 +47,31 @@ bool program_is_init(const char *program) {
         return is_among(program, names, ELEMENTSOF(names));
 }
 
-/* Is its number 1 in a namespace below ours? "NSpid:\t4711\t1" */
-static bool is_first_of_its_own(uint32_t pid) {
+bool unit_is_scope_of_container(const char *unit) {
+        static const char *const prefixes[] = {
+                "cri-containerd-", "crio-", "docker-", "libpod-", "lxc-", "machine-", "nerdctl-",
+        };
+        const char *type = strrchr(unit, '.');
+
+        for (size_t i = 0; i < ELEMENTSOF(prefixes); i++)
+                if (strncmp(unit, prefixes[i], strlen(prefixes[i])) == 0)
+                        return type && streq(type, ".scope");
+        return false;
+}
+
+/* "NSpid:\t4711\t1": the first process in a namespace one below ours. 0: it is the first of none. */
+static unsigned depth_of_first(const char *numbers) {
+        const char *last = strrchr(numbers, '\t');
+        unsigned depth = 0;
+
+        if (!last || !streq(last, "\t1\n"))
+                return 0;
+        for (const char *p = numbers; p < last; p++)
+                depth += *p == '\t';
+        return depth;
+}
+
+static unsigned read_depth(uint32_t pid) {
         static const char key[] = "NSpid:";
         _cleanup_fclose_ FILE *f = NULL;
         _cleanup_free_ char *line = NULL;
@@ -56,25 +80,19 @@ static bool is_first_of_its_own(uint32_t pid) {
 
         (void) snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", pid);
         f = fopen(path, "re");
-        while (f && getline(&line, &size, f) > 0) {
-                const char *last = strrchr(line, '\t');
-
+        while (f && getline(&line, &size, f) > 0)
                 if (strncmp(line, key, strlen(key)) == 0)
-                        return last && last != line + strlen(key) && streq(last, "\t1\n");
-        }
-        return false;
+                        return depth_of_first(line);
+        return 0;
 }
 
-bool container_choose_process(uint32_t *found, uint32_t pid) {
+bool container_choose_process(ContainerProcess *found, uint32_t pid) {
         _cleanup_(root_done) Root root = ROOT_OWN;
+        unsigned depth = read_depth(pid);
 
-        if (root_of_process(pid, &root) != 0)
+        if (depth == 0 || (found->pid > 0 && depth >= found->depth) ||
+            root_of_process(pid, &root) != 0)
                 return false;
-        if (is_first_of_its_own(pid)) {
-                *found = pid;
-                return true;
-        }
-        if (*found == 0)
-                *found = pid;
-        return false;
+        *found = (ContainerProcess){ .pid = pid, .depth = depth };
+        return depth == 1;
 }

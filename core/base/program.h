@@ -16,10 +16,19 @@ bool program_is_not_begun(const char *path);
 /* Is it one that is the first of a container, and starts what that is for? */
 bool program_is_init(const char *program);
 
+/* Is it a scope that such a program makes for a container? Others have any processes of a user. */
+bool unit_is_scope_of_container(const char *unit);
+
+/* The process whose files are those of a container. */
+typedef struct ContainerProcess {
+        uint32_t pid;   /* 0: none was found so far */
+        unsigned depth; /* of its namespace of processes below ours */
+} ContainerProcess;
+
 /*
- * Is *found, the process of a container that was found so far (0: none), or that one, the better
- * one to ask for the files of the container? Returns true if no other can be better.
+ * Is that one better, or the first: the first process in a namespace of its own, with a root of its
+ * own, and of such, the outermost? Returns true if no other can be better.
  */
-bool container_choose_process(uint32_t *found, uint32_t pid);
+bool container_choose_process(ContainerProcess *found, uint32_t pid);
 
 #endif

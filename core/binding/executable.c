@@ -39,9 +39,8 @@ bool binding_awaits_container(const Binding *binding) {
 }
 
 bool binding_may_have_container(const Binding *binding) {
-        const char *type = binding->unit ? strrchr(binding->unit, '.') : NULL;
-
-        return starts_container(binding) || (type && streq(type, ".scope"));
+        return starts_container(binding) ||
+               (binding->unit && unit_is_scope_of_container(binding->unit));
 }
 
 /* -ENOENT: its unit does not run. */
@@ -160,7 +159,9 @@ static int find_program(const Binding *binding, const Root *root, char **ret) {
 }
 
 /* The first program of the container, if that can be meant. */
-static int take_program_of_container(const Binding *binding, char **ret_path, char **ret_error) {
+static int take_program_of_container(const Binding *binding, const Root *root, char **ret_path,
+                                     char **ret_error) {
+        size_t n = root->path ? strlen(root->path) : 0;
         _cleanup_free_ char *running = NULL;
 
         if (binding_awaits_container(binding))
@@ -170,7 +171,10 @@ static int take_program_of_container(const Binding *binding, char **ret_path, ch
                                       binding->unit);
         running = binding_running_program(binding);
         if (!running)
-                return -ESRCH;
+                return sentence_error(-EAGAIN, ret_error,
+                                      "The first program in the container of %s has not begun, or "
+                                      "has a name that is not text",
+                                      binding->unit);
         /* It may become another one. */
         if (is_interpreter(running) || program_starts_containers(running) ||
             program_is_init(running))
@@ -179,6 +183,9 @@ static int take_program_of_container(const Binding *binding, char **ret_path, ch
                                       "others: write Executable= with the program or library to be "
                                       "measured, by its path in there",
                                       binding->unit, running);
+        /* Of one that has only another root, the link is seen from outside. */
+        if (n > 0 && strncmp(running, root->path, n) == 0 && running[n] == '/')
+                memmove(running, running + n, strlen(running + n) + 1);
         *ret_path = TAKE_PTR(running);
         return 0;
 }
@@ -194,7 +201,7 @@ static int take_program(const Binding *binding, const Root *root, char **ret_pat
                         -EINVAL, ret_error,
                         "The program of %s is not known: write Executable=", binding->unit);
         if (starts_container(binding))
-                return take_program_of_container(binding, ret_path, ret_error);
+                return take_program_of_container(binding, root, ret_path, ret_error);
         if (is_interpreter(binding->view.program)) {
                 describe_running(binding, running, sizeof(running));
                 return sentence_error(-EINVAL, ret_error,

@@ -54,6 +54,10 @@ int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) 
         r = binding_open_executable(binding, &path, &elf, ret_error);
         if (r < 0)
                 return r;
+        if (!text_is_printable(elf_file_path(elf)) || !text_is_printable(path))
+                return sentence_error(-EINVAL, ret_error,
+                                      "The program or library is at a path with bytes that are not "
+                                      "text, as its unit sees it: move or rename it");
         /* What is written from here on is found when it is compared. */
         if (fstat(elf_file_fd(elf), &st) < 0)
                 return -errno;

@@ -48,6 +48,16 @@ static const char *skip_types(const char *begin, const char *end) {
         return p > begin + 2 && p[-1] == ':' && p[-2] == ':' ? p - 2 : p;
 }
 
+/* Constructors and destructors have the name of their class, which need not be in the mangled one. */
+static bool is_of_class(const char *name, const char *begin, const char *end) {
+        size_t n = (size_t) (end - begin);
+
+        if (begin > name && begin[-1] == '~')
+                return true;
+        return n + 2 <= (size_t) (begin - name) && memcmp(begin - 2, "::", 2) == 0 &&
+               memcmp(begin - 2 - n, begin, n) == 0 && n > 0;
+}
+
 /* The word before the arguments: it is in the mangled name as it is, but for what has no name. */
 static void find_word(Search *search) {
         const char *end = memchr(search->name, '(', search->length), *begin;
@@ -59,6 +69,8 @@ static void find_word(Search *search) {
         begin = end;
         while (begin > search->name && is_word(begin[-1]))
                 begin--;
+        if (is_of_class(search->name, begin, end))
+                return;
         if (end - begin < (ptrdiff_t) sizeof(search->word))
                 memcpy(search->word, begin, (size_t) (end - begin));
 }

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/sentence.h"
+#include "binding/executable.h"
 #include "binding/resolve.h"
 #include "file/binding-question.h"
 #include "file/question.h"
@@ -267,9 +268,10 @@ static void wait_for_answer(Files *files, const FileQuestion *question) {
 static bool is_late(const Files *files, FileQuestion *question, uint64_t now) {
         bool late;
 
-        if (question->state == STATE_ASKED)
-                return now - question->since >= files->timeout_usec;
-        return place_is_slow(files, question, &late) && late;
+        /* Also one that is not asked yet, as all who could be are at work on files that hang. */
+        if (now - question->since >= files->timeout_usec)
+                return true;
+        return question->state == STATE_QUEUED && place_is_slow(files, question, &late) && late;
 }
 
 /* When the next question may be late; 0: there is none that could be. */
@@ -280,7 +282,7 @@ static void set_timer(Files *files) {
         for (const FileQuestion *q = files->questions.first; q; q = q->next) {
                 uint64_t end = q->since + files->timeout_usec;
 
-                if (q->state == STATE_ASKED && !q->late && (next == 0 || end < next))
+                if (q->state != STATE_ANSWERED && !q->late && (next == 0 || end < next))
                         next = end;
                 if (q->state == STATE_ANSWERED && q->waited && !q->told)
                         next = 1;
@@ -313,7 +315,9 @@ static int claim(Files *files, FileQuestion *question, int *ret_fd, char **ret_e
  * Asks what is in files->packet, of path, unless that is being asked. Returns 1 if it is new, 0, or
  * a negative errno.
  */
-static int pose(Files *files, const char *path, FileQuestion **ret) {
+static int pose(Files *files, const char *path, const Binding *binding, FileQuestion **ret) {
+        /* Paths in a container say nothing of the machine, and it may have any file system. */
+        bool is_apart = binding && binding_may_have_container(binding);
         int r;
 
         /* Who has foreseen a question too long ago may have seen another file. */
@@ -321,7 +325,8 @@ static int pose(Files *files, const char *path, FileQuestion **ret) {
         *ret = file_questions_find(&files->questions, &files->packet);
         if (*ret)
                 return 0;
-        r = file_questions_add(&files->questions, &files->packet, path, ret);
+        r = file_questions_add(&files->questions, &files->packet, path,
+                               is_apart ? binding->unit : NULL, ret);
         if (r < 0)
                 return r;
         (void) ask(files, *ret);
@@ -351,8 +356,9 @@ static int take_answer_of(Files *files, FileQuestion *question, unsigned *ret_id
         int r;
 
         if (question->state == STATE_ANSWERED) {
-                r = claim(files, question, ret_fd, ret_error);
+                /* Whatever is asked is put into files->packet, in which the answer is to stay. */
                 ask_queued(files);
+                r = claim(files, question, ret_fd, ret_error);
                 set_timer(files);
                 return r;
         }
@@ -367,12 +373,12 @@ static int take_answer_of(Files *files, FileQuestion *question, unsigned *ret_id
 }
 
 /* Asks what is in files->packet, of path, and leaves the answer there. */
-static int get_answer(Files *files, const char *path, unsigned *ret_id, int *ret_fd,
-                      char **ret_error) {
+static int get_answer(Files *files, const char *path, const Binding *binding, unsigned *ret_id,
+                      int *ret_fd, char **ret_error) {
         FileQuestion *question;
         int r;
 
-        r = pose(files, path, &question);
+        r = pose(files, path, binding, &question);
         if (r < 0)
                 return r;
         if (r > 0 || question->foreseen)
@@ -469,7 +475,7 @@ int files_resolve(Files *files, Binding *binding, unsigned *ret_id, BindingFile 
                 return -ENOMEM;
         r = question_put_resolve(&files->packet, binding);
         if (r >= 0)
-                r = get_answer(files, outside, ret_id, &fd, ret_error);
+                r = get_answer(files, outside, binding, ret_id, &fd, ret_error);
         if (r < 0)
                 return r;
         return answer_take_resolved(&files->packet, fd, binding, ret_file, ret_error);
@@ -483,7 +489,7 @@ void files_foresee(Files *files, const Binding *binding) {
                 return;
         outside = describe_file(binding);
         if (outside && question_put_resolve(&files->packet, binding) >= 0 &&
-            pose(files, outside, &question) > 0)
+            pose(files, outside, binding, &question) > 0)
                 question->foreseen = true;
 }
 
@@ -494,7 +500,7 @@ int files_identify(Files *files, const char *path, dev_t *ret_device, ino_t *ret
 
         r = question_put_identify(&files->packet, path);
         if (r >= 0)
-                r = get_answer(files, path, &id, &fd, NULL);
+                r = get_answer(files, path, NULL, &id, &fd, NULL);
         safe_close(fd);
         return r < 0 ? r
                      : answer_take_identity(&files->packet, ret_device, ret_inode, ret_is_program);
@@ -510,7 +516,7 @@ int files_look(Files *files, const Binding *binding, bool wants_old, unsigned *r
         }
         r = question_put_look(&files->packet, binding, wants_old);
         if (r >= 0)
-                r = get_answer(files, binding->resolved.path, ret_id, &fd, NULL);
+                r = get_answer(files, binding->resolved.path, binding, ret_id, &fd, NULL);
         safe_close(fd);
         return r < 0 ? r : answer_take_look(&files->packet, ret);
 }
@@ -521,7 +527,7 @@ int files_count(Files *files, const Binding *binding, unsigned *ret_id, FileUser
 
         r = question_put_count(&files->packet, binding);
         if (r >= 0)
-                r = pose(files, "/proc/self/maps", &question);
+                r = pose(files, "/proc/self/maps", NULL, &question);
         if (r >= 0)
                 r = take_answer_of(files, question, ret_id, &fd, NULL);
         safe_close(fd);
@@ -537,7 +543,7 @@ int files_compare(Files *files, const Binding *binding, unsigned *ret_id, FileSt
                 return FILE_IS_OTHER;
         r = question_put_current(&files->packet, binding);
         if (r >= 0)
-                r = get_answer(files, binding->resolved.path, ret_id, &fd, NULL);
+                r = get_answer(files, binding->resolved.path, binding, ret_id, &fd, NULL);
         safe_close(fd);
         return r < 0 ? r : answer_take_current(&files->packet, binding, ret_now);
 }

@@ -24,15 +24,26 @@
 #include "elf/file.h"
 #include "file/processes.h"
 
+#define LINES_MAX 200000 /* of all processes together: a user can have any number of mappings */
+
 typedef struct Search {
         const Root *root;
         const char *name;
         const char *usual; /* what the loader finds; NULL: not known, or none */
         char *path;        /* the first one that was found */
         bool has_usual;    /* and a later one is the usual one */
+        unsigned n_lines;  /* that were read */
 } Search;
 
-/* Takes path if it leads to what is mapped (NULL: to whatever has replaced that). */
+/* In the same directory, a user can have no link to a file that is not his to read. */
+static bool is_beside(const char *path, const char *resolved) {
+        const char *slash = strrchr(path, '/'), *other = strrchr(resolved, '/');
+
+        return slash - path == other - resolved &&
+               memcmp(path, resolved, (size_t) (slash - path)) == 0;
+}
+
+/* Takes path if it leads to what is mapped (NULL: to what has replaced that). */
 static int accept(Search *search, const char *path, const MappedIdentity *mapped) {
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         _cleanup_free_ char *resolved = NULL;
@@ -48,7 +59,7 @@ static int accept(Search *search, const char *path, const MappedIdentity *mapped
                        identity.device != mapped->device))
                 return 0;
         r = root_resolve(search->root, path, &resolved);
-        if (r < 0 || !text_is_printable(resolved))
+        if (r < 0 || !text_is_printable(resolved) || (!mapped && !is_beside(path, resolved)))
                 return r == -ENOMEM ? r : 0;
         search->has_usual = search->usual && streq(search->usual, resolved);
         if (!search->path)
@@ -108,7 +119,7 @@ static int look_at_process(uint32_t pid, void *userdata) {
 
         (void) snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
         f = fopen(path, "re");
-        while (f && r == 0 && getline(&line, &size, f) > 0)
+        while (f && r == 0 && search->n_lines++ < LINES_MAX && getline(&line, &size, f) > 0)
                 r = look_at_line(search, line);
         return r;
 }

@@ -17,8 +17,11 @@
 #include "base/root.h"
 #include "file/processes.h"
 
+#define LINES_MAX 200000 /* a user can have any number of mappings */
+
 static bool is_done(const MappedFile *file, const FileMaps *maps) {
-        return maps->is_mapped && (!file->wants_old || maps->old.pid > 0);
+        return maps->n_lines >= LINES_MAX ||
+               (maps->is_mapped && (!file->wants_old || maps->old.pid > 0));
 }
 
 /* Its program can be opened, what else it has mapped cannot. */
@@ -86,7 +89,7 @@ int file_maps_of_process(uint32_t pid, const MappedFile *file, FileMaps *maps) {
         f = fopen(path, "re");
         if (!f)
                 return -errno;
-        while (!is_done(file, maps) && getline(&line, &size, f) > 0)
+        for (; !is_done(file, maps) && getline(&line, &size, f) > 0; maps->n_lines++)
                 look_at_line(line, pid, file, maps);
         if (ferror(f))
                 return -errno;

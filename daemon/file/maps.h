@@ -21,6 +21,7 @@ typedef struct MappedFile {
 /* Who has mapped it. */
 typedef struct FileMaps {
         unsigned n_processes; /* that were looked at */
+        unsigned n_lines;     /* that were read of them */
         bool is_mapped;       /* by one of them */
         bool is_replaced;     /* one has mapped a file that was at that path, and is deleted */
         OldProgram old;       /* the first whose program that is */

@@ -81,8 +81,8 @@ static int look_for_container(uint32_t pid, void *userdata) {
 }
 
 uint32_t process_of_container(const char *cgroup_path) {
-        uint32_t found = 0;
+        ContainerProcess found = {};
 
         (void) processes_of_cgroup(cgroup_path, look_for_container, &found);
-        return found;
+        return found.pid;
 }

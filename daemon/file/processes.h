@@ -14,8 +14,8 @@ typedef int (*ProcessVisitor)(uint32_t pid, void *userdata);
 int processes_of_cgroup(const char *cgroup_path, ProcessVisitor visit, void *userdata);
 
 /*
- * The process whose files are meant in a cgroup in which a container runs: the first one of its
- * own, or else one that has another root than the machine. 0: there is none.
+ * The process whose files are meant in a cgroup in which a container runs: the outermost that is
+ * the first of its own. 0: there is none.
  */
 uint32_t process_of_container(const char *cgroup_path);
 

@@ -54,7 +54,7 @@ FileQuestion *file_questions_find(const FileQuestions *questions, const Packet *
 }
 
 int file_questions_add(FileQuestions *questions, const Packet *packet, const char *path,
-                       FileQuestion **ret) {
+                       const char *place, FileQuestion **ret) {
         _cleanup_(question_freep) FileQuestion *question = NULL;
 
         if (questions->n >= QUESTIONS_MAX)
@@ -67,10 +67,11 @@ int file_questions_add(FileQuestions *questions, const Packet *packet, const cha
                 .fd = -EBADF,
                 .since = now_usec(),
                 .path = strdup(path),
+                .place = place ? strdup(place) : NULL,
                 .size = packet->size,
         };
         memcpy(question->bytes, packet->data, packet->size);
-        if (!question->path)
+        if (!question->path || (place && !question->place))
                 return -ENOMEM;
         if (questions->last_id == 0)
                 question->id = ++questions->last_id;

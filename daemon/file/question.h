@@ -45,9 +45,12 @@ void file_questions_done(FileQuestions *questions);
 /* The one of the same bytes; NULL if there is none. */
 FileQuestion *file_questions_find(const FileQuestions *questions, const Packet *packet);
 
-/* path: that it is about. Returns 0, -ENOBUFS (there are too many), -ENOMEM. */
+/*
+ * path: that it is about; place: as file_place(), or NULL: that of the path. Returns 0, -ENOBUFS
+ * (there are too many), -ENOMEM.
+ */
 int file_questions_add(FileQuestions *questions, const Packet *packet, const char *path,
-                       FileQuestion **ret);
+                       const char *place, FileQuestion **ret);
 void file_questions_drop(FileQuestions *questions, FileQuestion *question);
 
 /*

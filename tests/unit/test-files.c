@@ -312,6 +312,43 @@ static void test_place_that_hangs(void **state) {
         signal_readers(SIGCONT);
 }
 
+static void assert_resolved(Files *files, Binding *binding, const char *function) {
+        _cleanup_(binding_freep) Binding *here = make("libc.so.6", function);
+        _cleanup_(binding_file_freep) BindingFile *file = NULL, *other = NULL;
+        unsigned id;
+        int r = files_resolve(files, binding, &id, &file, NULL);
+
+        if (r == -EINPROGRESS) {
+                wait_for(files, id);
+                r = files_resolve(files, binding, &id, &file, NULL);
+        }
+        assert_ok(r);
+        assert_ok(binding_resolve(here, &other, NULL));
+        assert_same_site(&binding->resolved.sites.start, &here->resolved.sites.start);
+}
+
+/* What is foreseen, and asked when another answer is taken, does not come in the way of that. */
+static void test_foreseen(void **state) {
+        static const char *const functions[] = { "fsync", "close", "qsort", "read", "write" };
+        const struct timespec while_slow = { .tv_nsec = 300000000 };
+        Binding *bindings[ELEMENTSOF(functions)];
+
+        for (size_t i = 0; i < ELEMENTSOF(functions); i++)
+                bindings[i] = make("libc.so.6", functions[i]);
+        assert_resolved(*state, bindings[0], functions[0]);
+        signal_readers(SIGSTOP);
+        files_foresee(*state, bindings[0]);
+        (void) nanosleep(&while_slow, NULL);
+        for (size_t i = 1; i < ELEMENTSOF(functions); i++)
+                files_foresee(*state, bindings[i]);
+        assert_false(files_is_busy(*state));
+        signal_readers(SIGCONT);
+        for (size_t i = 0; i < ELEMENTSOF(functions); i++) {
+                assert_resolved(*state, bindings[i], functions[i]);
+                binding_free(bindings[i]);
+        }
+}
+
 static void test_reader_that_dies(void **state) {
         _cleanup_(binding_freep) Binding *binding = make("libc.so.6", "fsync");
         _cleanup_(binding_file_freep) BindingFile *file = NULL;
@@ -345,6 +382,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_answered_late, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_told_late, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_place_that_hangs, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_foreseen, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_reader_that_dies, setup, teardown),
         };
 

@@ -48,6 +48,7 @@ static void assert_loaded(const char *name, const char *expected) {
 }
 
 static void test_loaded(void **state) {
+        _cleanup_free_ char *libc = NULL;
         char path[128], link[128];
         Temporary tmp;
         void *data, *code;
@@ -73,6 +74,16 @@ static void test_loaded(void **state) {
         assert_loaded("libfrob.so.1", path);
         assert_ok(unlink(path));
         assert_loaded("libfrob.so.1", NULL);
+        /* A link there leads to what the user may not be able to read. */
+        assert_ok(library_find("libc.so.6", NULL, &libc));
+        assert_ok(symlink(libc, path));
+        assert_loaded("libfrob.so.1", NULL);
+        assert_ok(unlink(path));
+        /* But a link beside it does not. */
+        copy_library(&tmp, "libfrob.so.1.3");
+        assert_ok(unlink(link));
+        assert_ok(symlink("libfrob.so.1.3", link));
+        assert_loaded("libfrob.so.1", temporary_path(&tmp, "libfrob.so.1.3"));
         assert_ok(munmap(data, SIZE));
         assert_ok(munmap(code, SIZE));
         temporary_done(&tmp);

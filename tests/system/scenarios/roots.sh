@@ -247,6 +247,27 @@ check "and found when a process has loaded it" until_true has_windows loading.se
 equal "where it is" "$(binding loading.service/reach Executable)" /opt/lib/libreach.so.1.2
 systemctl stop loading
 
+# A root with a name that is no text, which nobody can be told.
+odd=$'/srv/odd\xff'
+cp -r "$jail" "$odd"
+printf 'exec chroot "%s" /opt/only sleep:60000000000\n' "$odd" >/opt/odd
+cat >"$etc/odd.service" <<END
+[Service]
+ExecStart=/bin/sh /opt/odd
+[X-Tlob a]
+Executable=/opt/only
+Function=victim_a
+BudgetSec=1s
+END
+systemctl daemon-reload
+systemctl start odd
+check "a path that is no text is refused" until_true says odd.service/a "at a path with bytes that are not text"
+check "and everything can be read" sh -c \
+        'busctl call org.tlob1 /org/tlob1 org.freedesktop.DBus.ObjectManager GetManagedObjects >/dev/null && tlobctl list-bindings -j >/dev/null'
+systemctl stop odd
+rm -r "$odd" "$etc/odd.service"
+systemctl daemon-reload
+
 # Another process of the unit has one of that name first.
 mkdir -p /opt/other
 cp "$tests/libreach.so" /opt/other
