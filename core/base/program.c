@@ -3,8 +3,8 @@
 /*
  * What starts a container stays with it in the cgroup of the unit, and so do helpers for its
  * network, some of which have a root of their own, with nothing in it. The container is known by
- * its first process, which has number 1 there, and a root of its own. Containers in a container have
- * the same, deeper down.
+ * its first process, which has number 1 there, and a root of its own. Containers in a container
+ * have the same, deeper down.
  */
 
 #include "base/program.h"
@@ -59,7 +59,7 @@ bool unit_is_scope_of_container(const char *unit) {
         return false;
 }
 
-/* "NSpid:\t4711\t1": the first process in a namespace one below ours. 0: it is the first of none. */
+/* "NSpid:\t4711\t1": the first in a namespace one below ours. 0: it is the first of none. */
 static unsigned depth_of_first(const char *numbers) {
         const char *last = strrchr(numbers, '\t');
         unsigned depth = 0;

@@ -21,6 +21,15 @@
 /* Somebody waits, on a machine that may be busy. */
 #define COUNTING_NS UINT64_C(2000000000)
 
+/* Everybody is told where it is. */
+static int check_path(const ElfFile *elf, const char *inner_path, char **ret_error) {
+        if (text_is_printable(elf_file_path(elf)) && text_is_printable(inner_path))
+                return 0;
+        return sentence_error(-EINVAL, ret_error,
+                              "The program or library is at a path with bytes that are not text, "
+                              "as its unit sees it: move or rename it");
+}
+
 /* It waits for that build: it may come back. */
 static int check_build(const Binding *binding, const ElfFile *elf, char **ret_error) {
         const char *build_id = elf_file_build_id(elf);
@@ -32,6 +41,13 @@ static int check_build(const Binding *binding, const ElfFile *elf, char **ret_er
                                       elf_file_path(elf), binding->build_id);
         return sentence_error(-EAGAIN, ret_error, "%s is build %s, not BuildID=%s",
                               elf_file_path(elf), build_id, binding->build_id);
+}
+
+static int check_file(const Binding *binding, const ElfFile *elf, const char *inner_path,
+                      char **ret_error) {
+        int r = check_path(elf, inner_path, ret_error);
+
+        return r < 0 ? r : check_build(binding, elf, ret_error);
 }
 
 int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) {
@@ -54,14 +70,10 @@ int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) 
         r = binding_open_executable(binding, &path, &elf, ret_error);
         if (r < 0)
                 return r;
-        if (!text_is_printable(elf_file_path(elf)) || !text_is_printable(path))
-                return sentence_error(-EINVAL, ret_error,
-                                      "The program or library is at a path with bytes that are not "
-                                      "text, as its unit sees it: move or rename it");
         /* What is written from here on is found when it is compared. */
         if (fstat(elf_file_fd(elf), &st) < 0)
                 return -errno;
-        r = check_build(binding, elf, ret_error);
+        r = check_file(binding, elf, path, ret_error);
         if (r >= 0)
                 r = binding_resolve_sites(binding, elf, &sites, ret_error);
         if (r < 0)

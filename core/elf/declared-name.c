@@ -48,7 +48,9 @@ static const char *skip_types(const char *begin, const char *end) {
         return p > begin + 2 && p[-1] == ':' && p[-2] == ':' ? p - 2 : p;
 }
 
-/* Constructors and destructors have the name of their class, which need not be in the mangled one. */
+/*
+ * Constructors and destructors have the name of their class, which need not be in the mangled one.
+ */
 static bool is_of_class(const char *name, const char *begin, const char *end) {
         size_t n = (size_t) (end - begin);
 
