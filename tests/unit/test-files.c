@@ -327,6 +327,23 @@ static void assert_resolved(Files *files, Binding *binding, const char *function
         assert_same_site(&binding->resolved.sites.start, &here->resolved.sites.start);
 }
 
+/* A path there is no path of the machine, whatever its text. */
+static void test_container_that_hangs(void **state) {
+        _cleanup_(binding_freep) Binding *inside = make("libc.so.6", "fsync"),
+                                         *outside = make("libc.so.6", "fsync");
+        const struct timespec while_slow = { .tv_nsec = 300000000 };
+        _cleanup_(binding_file_freep) BindingFile *file = NULL;
+        unsigned id;
+
+        assert_ok(binding_set_key(inside, "Unit", "libpod-0.scope", NULL));
+        assert_resolved(*state, outside, "fsync");
+        signal_readers(SIGSTOP);
+        assert_int_equal(files_resolve(*state, inside, &id, &file, NULL), -EINPROGRESS);
+        (void) nanosleep(&while_slow, NULL);
+        assert_resolved(*state, outside, "fsync");
+        signal_readers(SIGCONT);
+}
+
 /* What is foreseen, and asked when another answer is taken, does not come in the way of that. */
 static void test_foreseen(void **state) {
         static const char *const functions[] = { "fsync", "close", "qsort", "read", "write" };
@@ -383,6 +400,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_told_late, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_place_that_hangs, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_foreseen, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_container_that_hangs, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_reader_that_dies, setup, teardown),
         };
 
