@@ -166,9 +166,8 @@ static void fail(Manager *m, Binding *binding, int r, const char *error) {
         reason = sentence_make("%s: %s", binding->source.place ?: binding->name,
                                error ?: strerror(-r));
         manager_set_state(m, binding, BINDING_FAILED, reason);
-        /* What its program becomes, and what it loads, can be told once it runs. */
-        if ((binding_takes_program(binding) || binding_takes_library(binding)) &&
-            binding->view.main_pid > 0)
+        /* What its program becomes, loads, and sees of files can be told once it runs. */
+        if (binding->view.main_pid > 0)
                 manager_expect_unit(m, binding);
 }
 
