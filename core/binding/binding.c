@@ -91,7 +91,7 @@ Binding *binding_free(Binding *binding) {
         resolved_done(&binding->resolved);
         free(binding->view.root_directory);
         free(binding->view.program);
-        free(binding->view.library);
+        free(binding->view.loaded);
         source_done(&binding->source);
         free(binding->tolerance_text);
         free(binding->on_violation);

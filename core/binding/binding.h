@@ -77,7 +77,7 @@ typedef struct BindingView {
          */
         char *program;
         char *root_directory; /* of its RootDirectory=; NULL: none */
-        char *library;     /* what its processes have loaded of that name; NULL: it is not known */
+        char *loaded;      /* what its processes have loaded of that name; NULL: it is not known */
         uint32_t main_pid; /* 0: it does not run */
         bool has_root_image;
         uint32_t container_pid; /* a process of the container in its cgroup; 0: there is none */

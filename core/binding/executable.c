@@ -244,8 +244,8 @@ static int find_library(const Binding *binding, const Root *root, char **ret_pat
 
         if (binding_awaits_container(binding))
                 return binding_await_container(binding, ret_error);
-        if (binding->view.library)
-                return free_and_strdup(ret_path, binding->view.library);
+        if (binding->view.loaded)
+                return free_and_strdup(ret_path, binding->view.loaded);
         r = binding_look_up_library(binding, root, ret_path);
         if (r == -ENOENT)
                 return sentence_error(r, ret_error,

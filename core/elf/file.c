@@ -20,7 +20,6 @@
 
 #include "base/sentence.h"
 #include "elf/internal.h"
-#include "elf/kept-file.h"
 #include "elf/machine.h"
 #include "elf/read.h"
 #include "elf/unwind.h"
@@ -45,7 +44,7 @@ bool elf_site_has(const ElfSite *site, uint64_t offset) {
 }
 
 ElfFile *elf_file_free(ElfFile *elf) {
-        if (!elf || kept_file_put(elf))
+        if (!elf)
                 return NULL;
         debug_files_done(&elf->debug);
         if (elf->elf)
@@ -68,8 +67,6 @@ const char *elf_file_path(const ElfFile *elf) {
 }
 
 int elf_file_set_name(ElfFile *elf, const char *name) {
-        /* Nobody else opens it under that name. */
-        elf->is_open = false;
         return free_and_strdup(&elf->path, name);
 }
 
@@ -229,9 +226,6 @@ int elf_file_open_in(const Root *root, const char *path, ElfFile **ret, char **r
         r = open_regular(root, path, elf->path, &elf->fd, &elf->size, ret_error);
         if (r < 0)
                 return r;
-        *ret = kept_file_take(root, path, elf->fd);
-        if (*ret)
-                return 0;
         r = check_header(elf, ret_error);
         if (r < 0)
                 return r;
@@ -245,7 +239,6 @@ int elf_file_open_in(const Root *root, const char *path, ElfFile **ret, char **r
         if (r < 0)
                 return r;
 
-        elf->is_open = true;
         *ret = TAKE_PTR(elf);
         return 0;
 }

@@ -21,7 +21,6 @@ struct ElfFile {
         char *build_id;
         uint64_t size;
         int fd;
-        bool is_open; /* all that there was to check is in order */
         Elf *elf;
         Root root;                   /* the tree that it is in */
         char *inner_path;            /* its path there */

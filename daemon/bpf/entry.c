@@ -20,8 +20,7 @@ static bool is_by_process(const BpfBackend *b, const Entry *entry) {
 
 /* What others have had there does not count. */
 static void begin_reach(BpfBackend *b, Entry *entry) {
-        SiteReach reach =
-                site_table_get_reach(&b->start_sites, entry->start_site, entry->user.unit);
+        SiteReach reach = site_table_get_reach(&b->start_sites, entry->start_site);
 
         books_set_reach(&entry->base, &reach);
         entry->cost_base_ns = bpf_entry_get_cost(b, entry);
@@ -261,7 +260,7 @@ int bpf_entry_confine_again(BpfBackend *b, Entry *entry, const Binding *binding,
 }
 
 void bpf_entry_detach(BpfBackend *b, Entry *entry) {
-        entry->reach = site_table_get_reach(&b->start_sites, entry->start_site, entry->user.unit);
+        entry->reach = site_table_get_reach(&b->start_sites, entry->start_site);
         entry->cost_ns = bpf_entry_get_cost(b, entry) - entry->cost_base_ns;
         site_table_leave(&b->start_sites, entry->start_site, &entry->user);
         site_table_leave(&b->stop_sites, entry->stop_site, &entry->user);
@@ -279,9 +278,8 @@ void bpf_entry_release(BpfBackend *b, const Entry *entry) {
 
 bool bpf_entry_spares_others(const BpfBackend *b, const Entry *entry) {
         return entry->by_process &&
-               !site_table_get_reach(&b->start_sites, entry->start_site, entry->user.unit)
-                        .is_wide &&
-               !site_table_get_reach(&b->stop_sites, entry->stop_site, entry->user.unit).is_wide;
+               !site_table_get_reach(&b->start_sites, entry->start_site).is_wide &&
+               !site_table_get_reach(&b->stop_sites, entry->stop_site).is_wide;
 }
 
 /* Hits after which what all of them were like is worth a remark. */
@@ -296,8 +294,7 @@ char *bpf_entry_remark(const BpfBackend *b, const Entry *entry) {
 }
 
 char *bpf_entry_describe_reach(const BpfBackend *b, const Entry *entry) {
-        SiteReach reach =
-                site_table_get_reach(&b->start_sites, entry->start_site, entry->user.unit);
+        SiteReach reach = site_table_get_reach(&b->start_sites, entry->start_site);
         char *text;
         int r;
 
@@ -311,9 +308,12 @@ char *bpf_entry_describe_reach(const BpfBackend *b, const Entry *entry) {
                              "has or had more than %i at once, or that many new ones in a second",
                              CROWD_PROCESSES_MAX);
         else if (reach.by_process)
-                r = asprintf(&text, "the processes of its unit%s (%zu)",
-                             reach.is_shared ? ", and of others that are measured there" : "",
-                             reach.n_processes);
+                r = asprintf(
+                        &text, "the processes of its unit%s (%zu)",
+                        site_table_is_shared(&b->start_sites, entry->start_site, entry->user.unit)
+                                ? ", and of others that are measured there"
+                                : "",
+                        reach.n_processes);
         else if (entry->user.unit != TLOB_UNIT_NONE && !entry->in_program)
                 r = asprintf(&text,
                              "every process that maps the file: this kernel cannot limit probes to "

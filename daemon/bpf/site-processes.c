@@ -169,13 +169,20 @@ void site_forget_processes(SiteTable *table, Site *site) {
         site->file_fd = safe_close(site->file_fd);
 }
 
-SiteReach site_table_get_reach(const SiteTable *table, uint32_t index, uint32_t unit) {
+bool site_table_is_shared(const SiteTable *table, uint32_t index, uint32_t unit) {
+        const Site *site = &table->items[index];
+
+        for (size_t i = 0; i < site->n_processes; i++)
+                if (site->processes[i].unit != unit)
+                        return true;
+        return false;
+}
+
+SiteReach site_table_get_reach(const SiteTable *table, uint32_t index) {
         const Site *site = &table->items[index];
         SiteReach reach = site->reach;
 
         reach.n_processes = site->n_processes;
-        for (size_t i = 0; i < site->n_processes; i++)
-                reach.is_shared |= site->processes[i].unit != unit;
         reach.n_outside = __atomic_load_n(&table->memory[index].n_outside, __ATOMIC_RELAXED);
         return reach;
 }

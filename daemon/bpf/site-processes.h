@@ -22,8 +22,10 @@ void site_table_remove_process(SiteTable *table, uint32_t tgid);
 void site_table_begin_round(SiteTable *table);
 void site_table_end_round(SiteTable *table);
 
-/* As far as one of its units is concerned. */
-SiteReach site_table_get_reach(const SiteTable *table, uint32_t site, uint32_t unit);
+SiteReach site_table_get_reach(const SiteTable *table, uint32_t site);
+
+/* Was any of its processes told of as one of another unit than that? */
+bool site_table_is_shared(const SiteTable *table, uint32_t site, uint32_t unit);
 
 /* Of a site that nobody uses any more. */
 void site_forget_processes(SiteTable *table, Site *site);

@@ -51,7 +51,6 @@ typedef struct SiteReach {
         bool by_process;
         bool is_wide;        /* nevertheless: there were too many processes, or too many new ones */
         size_t n_processes;  /* of its units, of those that are known */
-        bool is_shared;      /* some of these were told of as of another unit than was asked for */
         uint64_t n_outside;  /* hits of tasks that no binding is for, since the site is there */
         uint64_t n_admitted; /* processes that got probes of their own */
         uint64_t n_missed;   /* that got none */

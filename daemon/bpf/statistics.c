@@ -109,8 +109,7 @@ int bpf_entry_read_statistics(BpfBackend *b, const Entry *entry, uint64_t n_remo
         int r;
 
         reach = entry->retired ? entry->reach
-                               : site_table_get_reach(&b->start_sites, entry->start_site,
-                                                      entry->user.unit);
+                               : site_table_get_reach(&b->start_sites, entry->start_site);
         r = read_books_and_open(b, entry, &reach, n_removed, ret);
         if (r < 0)
                 return r;

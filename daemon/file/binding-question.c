@@ -126,7 +126,7 @@ static int learn_library(Binding *binding) {
 
         if (!binding_takes_library(binding) || (!binding->unit && !binding->cgroup.path))
                 return 0;
-        r = loaded_library_find(binding, &binding->view.library);
+        r = loaded_library_find(binding, &binding->view.loaded);
         return r == -ENOENT ? 0 : r;
 }
 
@@ -315,8 +315,8 @@ static int answer_look(Packet *question, bool wants_old, Packet *answer) {
         if (r < 0)
                 return r;
         packet_put_number(answer, (uint64_t) r);
-        is_elsewhere = binding->view.library &&
-                       !streq(binding->view.library, binding->resolved.inner_path);
+        is_elsewhere =
+                binding->view.loaded && !streq(binding->view.loaded, binding->resolved.inner_path);
         running = binding_running_program(binding);
         packet_put_number(answer, binding_awaits_container(binding));
         packet_put_number(answer, is_elsewhere);

@@ -16,7 +16,6 @@
 #include "file/reader.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -25,23 +24,12 @@
 
 #include "base/cleanup.h"
 #include "base/packet.h"
-#include "elf/kept-file.h"
 #include "file/binding-question.h"
 #include "file/confine.h"
 
 #define LINGER_USEC       100000 /* for readers to end, so that systemd finds none of them left */
 #define LINGER_STEPS      100
 #define PROCESSOR_SEC_MAX 10
-#define KEEP_MSEC         200
-
-/* One after the other may be about the same file; what was read of it goes with the last. */
-static void await_question(int fd) {
-        struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
-
-        kept_file_enable(true);
-        if (poll(&poll_fd, 1, KEEP_MSEC) == 0)
-                kept_file_enable(false);
-}
 
 /* starter: who has made this process, and does not leave it behind, whatever it does. */
 static _Noreturn void read_files(int fd, pid_t starter) {
@@ -52,7 +40,6 @@ static _Noreturn void read_files(int fd, pid_t starter) {
         for (;;) {
                 _cleanup_close_ int unwanted = -EBADF, passed = -EBADF;
 
-                await_question(fd);
                 if (packet_receive(fd, &question, &unwanted) <= 0)
                         _exit(EXIT_SUCCESS);
                 (void) setitimer(ITIMER_PROF, &budget, NULL);

@@ -95,11 +95,11 @@ __u64 timers_pace_ns = 0;
  * hooks, and that pair acts whose number is here.
  */
 struct tlob_call calls[TLOB_CALL_ROLES][TLOB_CALLS_MAX] = {};
-/* By the number of a call of 32-bit programs: what it is; TLOB_CALLS_MAX: nothing that is there. */
-const volatile __u16 calls_of_32_bits[TLOB_CALLS_MAX] = {};
-
 __u32 calls_roles = 0; /* bit mask of those in which any is */
 __u32 calls_acting = 0;
+
+/* By the number of a call of 32-bit programs: what it is; TLOB_CALLS_MAX: nothing that is there. */
+const volatile __u16 calls_of_32_bits[TLOB_CALLS_MAX] = {};
 
 /*
  * What such a pair costs a system call that nobody measures, with which of these roles; and as
