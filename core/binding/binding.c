@@ -71,11 +71,7 @@ static void measurement_done(BindingMeasurement *measurement) {
         free(measurement->reason);
         free(measurement->backend_reason);
         free(measurement->given_up);
-        histogram_free(measurement->past_lengths);
-        for (size_t i = 0; i < ELEMENTSOF(measurement->builds); i++) {
-                free(measurement->builds[i].id);
-                histogram_free(measurement->builds[i].lengths);
-        }
+        past_done(&measurement->past);
 }
 
 Binding *binding_free(Binding *binding) {
@@ -384,19 +380,6 @@ void binding_clear_error(Binding *binding, const char *key) {
                         source->errors[kept++] = source->errors[i];
         source->n_errors = kept;
         update_error(source);
-}
-
-int binding_keep_lengths(Binding *binding, const Histogram *lengths) {
-        BindingMeasurement *measurement = &binding->measurement;
-
-        if (histogram_count(lengths, 0) == 0)
-                return 0;
-        if (!measurement->past_lengths)
-                measurement->past_lengths = calloc(1, sizeof(*measurement->past_lengths));
-        if (!measurement->past_lengths)
-                return -ENOMEM;
-        histogram_add(measurement->past_lengths, lengths);
-        return 0;
 }
 
 const char *binding_state_to_string(BindingState state) {

@@ -8,7 +8,6 @@
 #include <sys/types.h>
 
 #include "base/cleanup.h"
-#include "base/histogram.h"
 #include "base/trace-event.h"
 #include "base/words.h"
 #include "binding/file.h"
@@ -17,6 +16,7 @@
 #include "elf/file.h"
 #include "elf/inlined.h"
 #include "elf/probe-kind.h"
+#include "report/past.h"
 #include "report/tolerance.h"
 #include "report/violation.h"
 
@@ -163,12 +163,6 @@ typedef struct BindingUsers {
         uint64_t usec;  /* when; 0: never */
 } BindingUsers;
 
-/* How long the windows in one build of its file took: see binding/build.h. */
-typedef struct BindingBuild {
-        char *id; /* NULL: there is none */
-        Histogram *lengths;
-} BindingBuild;
-
 /* What became of it. */
 typedef struct BindingMeasurement {
         BindingState state;
@@ -184,10 +178,7 @@ typedef struct BindingMeasurement {
         unsigned n_crashes; /* of its unit, while it was measured, one soon after the other */
         uint64_t first_crash_usec; /* valid with n_crashes */
 
-        Statistics past;         /* from when its probes were set before */
-        Histogram *past_lengths; /* the same; owned; NULL: there were no windows */
-        BindingBuild builds[2];  /* of these, since this daemon began; owned; the last one first */
-        bool is_compared;        /* the last build with the one before, and it was told */
+        Past past;
 } BindingMeasurement;
 
 /* Units that were started on its violations. */
@@ -361,9 +352,6 @@ void binding_adopt(Binding *binding, Binding *from);
  * from now on the binding has these, and next is its former.
  */
 void binding_begin_file(Binding *binding, Binding *next);
-
-/* Adds to what was measured before. Returns 0 or -ENOMEM. */
-int binding_keep_lengths(Binding *binding, const Histogram *lengths);
 
 const char *binding_state_to_string(BindingState state);
 

@@ -1,53 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/*
- * Two builds are known: that which was measured last, and the one before it. Which one is measured
- * now, the file says.
- */
+/* Which build is measured now, the file says. */
 
 #include "binding/build.h"
 
 #define WINDOWS_MIN 1000
 #define WORSE_PART  50 /* of the windows: 2 of 100 */
 
-static void build_done(BindingBuild *build) {
-        free(build->id);
-        histogram_free(build->lengths);
-        *build = (BindingBuild){};
-}
-
-void binding_forget_builds(Binding *binding) {
-        build_done(&binding->measurement.builds[0]);
-        build_done(&binding->measurement.builds[1]);
-        binding->measurement.is_compared = false;
-}
-
-int binding_note_build(Binding *binding, const char *id, const Histogram *lengths) {
-        BindingBuild *builds = binding->measurement.builds;
-        BindingBuild build = {};
-
-        if (!id || histogram_count(lengths, 0) == 0)
-                return 0;
-        if (builds[0].id && streq(builds[0].id, id)) {
-                histogram_add(builds[0].lengths, lengths);
-                return 0;
-        }
-        build.id = strdup(id);
-        build.lengths = malloc(sizeof(*build.lengths));
-        if (!build.id || !build.lengths) {
-                build_done(&build);
-                return -ENOMEM;
-        }
-        *build.lengths = *lengths;
-        build_done(&builds[1]);
-        builds[1] = builds[0];
-        builds[0] = build;
-        binding->measurement.is_compared = false;
-        return 0;
-}
-
-const BindingBuild *binding_add_build(const Binding *binding, Histogram *lengths) {
-        const BindingBuild *builds = binding->measurement.builds, *before = &builds[0];
+const PastBuild *binding_add_build(const Binding *binding, Histogram *lengths) {
+        const PastBuild *builds = binding->measurement.past.builds, *before = &builds[0];
         const char *id = binding->resolved.build_id;
 
         if (id && builds[0].id && streq(builds[0].id, id)) {

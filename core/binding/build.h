@@ -7,18 +7,10 @@
 /* How long windows took, by the build of the file: whether an upgrade has made them longer. */
 
 /*
- * The windows of these lengths were measured in that build of its file (NULL: it is not known), and
- * the binding is not measured there any more, or anew. Returns 0 or -ENOMEM.
- */
-int binding_note_build(Binding *binding, const char *id, const Histogram *lengths);
-
-void binding_forget_builds(Binding *binding);
-
-/*
  * Adds to lengths, those of the windows that are measured now, what was noted of the same build.
  * Returns the build before it, owned by the binding; NULL: none is known.
  */
-const BindingBuild *binding_add_build(const Binding *binding, Histogram *lengths);
+const PastBuild *binding_add_build(const Binding *binding, Histogram *lengths);
 
 /*
  * Has it clearly become worse? At least a thousand windows of each; more than 2 of 100 take longer

@@ -212,14 +212,15 @@ typedef struct BackendOps {
 
         /*
          * What was counted before the probes of a binding were set here: noted for the next daemon,
-         * in place of what was noted before, and kept as by keep(). lengths: NULL: there are none.
-         * NULL: it is not kept.
+         * in place of what was noted before, and kept as by keep(). NULL: it is not kept.
          */
-        void (*keep_past)(Backend *backend, uint32_t index, const Statistics *past,
-                          const Histogram *lengths);
+        void (*keep_past)(Backend *backend, uint32_t index, const Past *past);
 
-        /* Adds what the daemon before this one has noted. Has keep_past(), too, or is NULL. */
-        void (*add_past)(Backend *backend, uint32_t index, Statistics *past, Histogram *lengths);
+        /*
+         * Adds what the daemon before this one has noted. Returns 0 or -ENOMEM. Has keep_past(),
+         * too, or is NULL.
+         */
+        int (*add_past)(Backend *backend, uint32_t index, Past *past);
 
         int (*statistics)(Backend *backend, uint32_t index, Statistics *ret);
 

@@ -135,7 +135,7 @@ static int begin(BpfBackend *b, Entry *place, const Binding *binding, const Bind
         entry_publish(b, place);
         bpf_entry_keep(b, place, binding);
         if (b->carried && b->kept)
-                carried_give(b->carried, b->kept, place->user.binding);
+                (void) carried_give(b->carried, b->kept, place->user.binding);
         return 0;
 }
 

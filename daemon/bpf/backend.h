@@ -164,9 +164,8 @@ int bpf_backend_find_kept(int keep_fd, int ret_fds[static BACKEND_N_KEPT]);
 uint64_t *bpf_backend_kept_lost(Backend *backend);
 uint64_t *bpf_backend_kept_unwritten(Backend *backend);
 BindingLimit *bpf_backend_kept_limit(Backend *backend, uint32_t index);
-void bpf_backend_keep_past(Backend *backend, uint32_t index, const Statistics *past,
-                           const Histogram *lengths);
-void bpf_backend_add_past(Backend *backend, uint32_t index, Statistics *past, Histogram *lengths);
+void bpf_backend_keep_past(Backend *backend, uint32_t index, const Past *past);
+int bpf_backend_add_past(Backend *backend, uint32_t index, Past *past);
 
 /* As in BackendOps. */
 char *bpf_entry_remark(const BpfBackend *b, const Entry *entry);

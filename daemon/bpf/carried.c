@@ -12,12 +12,13 @@
 
 #include "bpf/books.h"
 #include "bpf/histograms.h"
+#include "bpf/kept-past.h"
 #include "bpf/layout-hash.h"
 #include "bpf/memory.h"
 
 typedef struct CarriedBinding {
         KeptBinding kept;
-        Histogram lengths;
+        Past past;
 } CarriedBinding;
 
 struct Carried {
@@ -132,33 +133,34 @@ static void see_all(BindingLimit *limit, uint64_t suppressed) {
         limit->seen = 0;
 }
 
+/* Since the reset. */
 static int read_lengths(Maps *maps, const Kept *kept, uint32_t index, Histogram *ret) {
-        const KeptBinding *before = &kept->bindings[index];
         int r = 0;
 
-        if (before->has_base_lengths)
+        if (kept->bindings[index].has_base_lengths)
                 r = histogram_table_set_base(&maps->histograms, index, &kept->base_lengths[index]);
-        if (r >= 0)
-                r = histogram_table_read(&maps->histograms, index, ret);
-        if (r >= 0 && before->has_past_lengths)
-                histogram_add(ret, &kept->past_lengths[index]);
-        return r;
+        return r < 0 ? r : histogram_table_read(&maps->histograms, index, ret);
 }
 
 static int read_binding(Maps *maps, const Kept *kept, uint32_t index, CarriedBinding *ret) {
         const KeptBinding *before = &kept->bindings[index];
         Statistics statistics = {};
+        Histogram lengths = {};
         int r;
 
         r = books_read(&maps->books, index, &statistics);
         if (r >= 0)
-                r = read_lengths(maps, kept, index, &ret->lengths);
+                r = read_lengths(maps, kept, index, &lengths);
+        if (r >= 0)
+                r = kept_add_past(kept, index, &ret->past);
+        if (r >= 0)
+                r = past_add_lengths(&ret->past, kept_get_build_id(before), &lengths);
         if (r < 0)
                 return r;
         books_subtract_gone(&statistics.counters, &before->base);
         end_windows(&statistics.counters);
+        statistics_add(&ret->past.statistics, &statistics);
         ret->kept = *before;
-        statistics_add(&ret->kept.past, &statistics);
         see_all(&ret->kept.limit, statistics.counters.suppressed);
         return 0;
 }
@@ -231,8 +233,11 @@ int carried_take(const Kept *kept, const Pins *pins, Carried **ret) {
 }
 
 Carried *carried_free(Carried *carried) {
-        if (carried)
-                free(carried->bindings);
+        if (!carried)
+                return NULL;
+        for (size_t i = 0; i < carried->n; i++)
+                past_done(&carried->bindings[i].past);
+        free(carried->bindings);
         free(carried);
         return NULL;
 }
@@ -241,35 +246,44 @@ static bool has_its_places(const CarriedBinding *from, const KeptBinding *bindin
         return memcmp(&from->kept.places, &binding->places, sizeof(binding->places)) == 0;
 }
 
-/* The same binding in a file that was at its path before: what was measured there is its past. */
-static void give_former(const Carried *carried, Kept *kept, uint32_t index) {
-        KeptBinding *binding = &kept->bindings[index];
+/* What was measured in other files, those that were at its path before, or in the same. */
+static int give(const Carried *carried, const KeptBinding *binding, bool was_there, bool here,
+                Past *past) {
+        int r = 0;
 
-        for (size_t i = 0; i < carried->n; i++) {
+        for (size_t i = 0; i < carried->n && r >= 0; i++) {
                 const CarriedBinding *from = &carried->bindings[i];
+                bool is_same = was_there ? kept_is_same(&from->kept, binding)
+                                         : kept_has_same_keys(&from->kept, binding);
 
-                if (!kept_is_same(&from->kept, binding) || has_its_places(from, binding))
-                        continue;
-                statistics_add(&binding->past, &from->kept.past);
-                histogram_add(&kept->past_lengths[index], &from->lengths);
+                if (is_same && has_its_places(from, binding) == here)
+                        r = past_add(past, &from->past);
         }
+        return r;
 }
 
-void carried_give(const Carried *carried, Kept *kept, uint32_t index) {
+static const CarriedBinding *find_here(const Carried *carried, const KeptBinding *binding) {
+        for (size_t i = 0; i < carried->n; i++)
+                if (kept_is_same(&carried->bindings[i].kept, binding) &&
+                    has_its_places(&carried->bindings[i], binding))
+                        return &carried->bindings[i];
+        return NULL;
+}
+
+int carried_give(const Carried *carried, Kept *kept, uint32_t index) {
+        _cleanup_(past_done) Past past = {};
         KeptBinding *binding = &kept->bindings[index];
+        const CarriedBinding *from = find_here(carried, binding);
+        int r;
 
-        for (size_t i = 0; i < carried->n; i++) {
-                const CarriedBinding *from = &carried->bindings[i];
-
-                if (!kept_is_same(&from->kept, binding) || !has_its_places(from, binding))
-                        continue;
+        if (from)
                 binding->limit = from->kept.limit;
-                binding->past = from->kept.past;
-                kept->past_lengths[index] = from->lengths;
-                binding->has_past_lengths = true;
-                give_former(carried, kept, index);
-                return;
-        }
+        r = give(carried, binding, from != NULL, false, &past);
+        if (r >= 0)
+                r = give(carried, binding, from != NULL, true, &past);
+        if (r >= 0)
+                kept_set_past(kept, index, &past);
+        return r;
 }
 
 uint64_t carried_give_common(const Carried *carried, Kept *kept) {

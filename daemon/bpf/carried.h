@@ -20,8 +20,11 @@ int carried_take(const Kept *kept, const Pins *pins, Carried **ret);
 Carried *carried_free(Carried *carried);
 DEFINE_CLEANUP(Carried, carried_free);
 
-/* Gives the successor's binding at that index, whose name and places it has, its past. */
-void carried_give(const Carried *carried, Kept *kept, uint32_t index);
+/*
+ * Gives the successor's binding at that index, whose name and places it has, its past. Returns 0 or
+ * -ENOMEM.
+ */
+int carried_give(const Carried *carried, Kept *kept, uint32_t index);
 
 /*
  * Gives the successor what is of no binding. Returns the reports that are lost in all: those that

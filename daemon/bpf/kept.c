@@ -22,11 +22,14 @@
 #include "sealed-memory.h"
 
 /* To be raised with each change of the structs in kept.h. */
-#define VERSION 6
+#define VERSION 7
+
+/* Of each binding: of the past, of the base, and of builds. */
+#define N_HISTOGRAMS (2 + PAST_N_BUILDS)
 
 static size_t size_of(const KeptFormat *format) {
         return sizeof(KeptCommon) +
-               format->bindings_max * (sizeof(KeptBinding) + 2 * sizeof(Histogram)) +
+               format->bindings_max * (sizeof(KeptBinding) + N_HISTOGRAMS * sizeof(Histogram)) +
                (format->bindings_max + 1) * sizeof(KeptUnit);
 }
 
@@ -44,6 +47,7 @@ static void find_parts(Kept *kept) {
         kept->units = (KeptUnit *) (kept->bindings + n);
         kept->past_lengths = (Histogram *) (kept->units + n + 1);
         kept->base_lengths = kept->past_lengths + n;
+        kept->build_lengths = kept->base_lengths + n;
 }
 
 static int make_file(size_t size) {
@@ -133,6 +137,14 @@ static bool has_end(Strings *strings, const char *string, size_t size) {
         return !is_written(strings, string) || strnlen(string, size) < size;
 }
 
+static bool ids_are_sound(Strings *strings, const KeptBinding *binding) {
+        bool sound = has_end(strings, binding->build_id, sizeof(binding->build_id));
+
+        for (size_t i = 0; sound && i < PAST_N_BUILDS; i++)
+                sound = has_end(strings, binding->build_ids[i], sizeof(binding->build_ids[i]));
+        return sound && has_end(strings, binding->told_of, sizeof(binding->told_of));
+}
+
 static bool items_are_sound(const Kept *kept) {
         size_t n = kept->common->format.bindings_max;
         Strings strings = { .kept = kept };
@@ -141,7 +153,8 @@ static bool items_are_sound(const Kept *kept) {
         for (size_t i = 0; sound && i < n; i++) {
                 const KeptBinding *binding = &kept->bindings[i];
 
-                sound = has_end(&strings, binding->name, sizeof(binding->name)) &&
+                sound = ids_are_sound(&strings, binding) &&
+                        has_end(&strings, binding->name, sizeof(binding->name)) &&
                         has_end(&strings, binding->unit, sizeof(binding->unit));
         }
         for (size_t i = 0; sound && i < n + 1; i++) {
@@ -217,6 +230,10 @@ Kept *kept_free(Kept *kept) {
 
 bool kept_is_same(const KeptBinding *a, const KeptBinding *b) {
         return streq(a->name, b->name) && streq(a->unit, b->unit);
+}
+
+bool kept_has_same_keys(const KeptBinding *a, const KeptBinding *b) {
+        return a->keys == b->keys && kept_is_same(a, b);
 }
 
 /* FNV-1a */

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/histogram.h"
 #include "bpf/layout.h"
+#include "report/past.h"
 #include "report/statistics.h"
 
 /*
@@ -19,6 +20,7 @@
  */
 
 #define KEPT_NAME_MAX     384   /* with a zero at the end */
+#define KEPT_BUILD_ID_MAX 136   /* the same */
 #define KEPT_BINDINGS_MAX 65536 /* as many as BindingsMax= may allow */
 
 /* Where a binding measures. */
@@ -39,11 +41,15 @@ typedef struct KeptPlaces {
 typedef struct KeptBinding {
         uint64_t generation; /* 0: none */
         KeptPlaces places;
+        uint64_t keys;      /* hash over the keys that name these places */
         Counters base;      /* what was counted at the last reset */
         BindingLimit limit; /* as the daemon has last noted it */
         Statistics past;    /* the same */
         uint32_t has_past_lengths;
         uint32_t has_base_lengths;
+        char build_id[KEPT_BUILD_ID_MAX]; /* of the file where it measures; "": unknown */
+        char build_ids[PAST_N_BUILDS][KEPT_BUILD_ID_MAX]; /* of the past; "": none */
+        char told_of[KEPT_BUILD_ID_MAX];                  /* the same */
         char name[KEPT_NAME_MAX];
         char unit[KEPT_NAME_MAX]; /* as configured; "": none */
 } KeptBinding;
@@ -85,10 +91,11 @@ typedef struct Kept {
         int fd;
         size_t size;
         KeptCommon *common;
-        KeptBinding *bindings;   /* bindings_max */
-        KeptUnit *units;         /* one more */
-        Histogram *past_lengths; /* bindings_max; those of the past */
-        Histogram *base_lengths; /* bindings_max; those of the base */
+        KeptBinding *bindings;    /* bindings_max */
+        KeptUnit *units;          /* one more */
+        Histogram *past_lengths;  /* bindings_max; those of the past */
+        Histogram *base_lengths;  /* bindings_max; those of the base */
+        Histogram *build_lengths; /* PAST_N_BUILDS for each of bindings_max */
 } Kept;
 
 /* Empty. format: of at most KEPT_BINDINGS_MAX bindings. Returns 0 or a negative errno. */
@@ -109,6 +116,9 @@ DEFINE_CLEANUP(Kept, kept_free);
 
 /* The same binding, perhaps at other places? */
 bool kept_is_same(const KeptBinding *a, const KeptBinding *b);
+
+/* The same binding, and its keys have not changed, though they may name places in another file? */
+bool kept_has_same_keys(const KeptBinding *a, const KeptBinding *b);
 
 uint64_t kept_hash(const void *data, size_t size);
 

@@ -15,6 +15,7 @@
 #include <sys/epoll.h>
 
 #include "bpf/backend.h"
+#include "bpf/kept-past.h"
 
 static KeptPlaces places_of(const Binding *binding) {
         const BindingSites *sites = &binding->resolved.sites;
@@ -38,6 +39,17 @@ static KeptPlaces places_of(const Binding *binding) {
         return places;
 }
 
+/* Those that say where it measures. */
+static uint64_t hash_keys(const Binding *binding) {
+        const char *const keys[] = { binding->executable, binding->start, binding->stop };
+        uint64_t hash = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++)
+                if (keys[i])
+                        hash = hash * 31 + kept_hash(keys[i], strlen(keys[i]));
+        return hash;
+}
+
 void bpf_entry_keep(BpfBackend *b, const Entry *entry, const Binding *binding) {
         const char *unit = binding->unit ?: "";
         KeptBinding *kept;
@@ -47,11 +59,13 @@ void bpf_entry_keep(BpfBackend *b, const Entry *entry, const Binding *binding) {
         kept = &b->kept->bindings[entry->user.binding];
         __atomic_store_n(&kept->generation, 0, __ATOMIC_SEQ_CST);
         kept->limit = (BindingLimit){};
-        kept->past = (Statistics){};
-        kept->has_past_lengths = kept->has_base_lengths = false;
+        kept_set_past(b->kept, entry->user.binding, &(Past){});
+        kept->has_base_lengths = false;
         if (strlen(binding->name) >= sizeof(kept->name) || strlen(unit) >= sizeof(kept->unit))
                 return;
         kept->places = places_of(binding);
+        kept->keys = hash_keys(binding);
+        kept_set_build_id(kept, binding->resolved.build_id);
         kept->base = entry->base;
         strcpy(kept->name, binding->name);
         strcpy(kept->unit, unit);
@@ -92,38 +106,50 @@ Entry *bpf_entry_find_inherited(BpfBackend *b, const Binding *binding) {
         return NULL;
 }
 
-/*
- * A binding that the daemon before this one had in two files, that at its path and one that was
- * there before, is taken over in the first; what was measured in the second is its past.
- */
-static KeptBinding *find_latter(const BpfBackend *b, const Entry *entry) {
-        const KeptBinding *former = &b->kept->bindings[entry->user.binding];
+static bool is_latter(const BpfBackend *b, const Entry *entry, const KeptBinding *former) {
+        const KeptBinding *kept = &b->kept->bindings[entry->user.binding];
 
-        for (size_t i = 0; i < b->n_entries; i++)
-                if (b->entries[i].taken_over && !b->entries[i].retired &&
-                    kept_is_same(&b->kept->bindings[i], former))
-                        return &b->kept->bindings[i];
-        return NULL;
+        if (!entry->generation || entry->inherited || entry->retired)
+                return false;
+        return entry->taken_over ? kept_is_same(kept, former) : kept_has_same_keys(kept, former);
 }
 
-static void become_past(BpfBackend *b, const Entry *entry, KeptBinding *latter,
-                        const Statistics *final, const Histogram *lengths) {
+/*
+ * A binding that the daemon before this one had in another file, be it that the one at its path was
+ * replaced since, or that it had both: what was measured there is its past. Of two files that we
+ * have, the one at its path was the last to get probes.
+ */
+static const Entry *find_latter(const BpfBackend *b, const Entry *entry) {
         const KeptBinding *former = &b->kept->bindings[entry->user.binding];
-        Histogram *to = &b->kept->past_lengths[latter - b->kept->bindings];
+        const Entry *latter = NULL;
 
-        statistics_add(&latter->past, final);
-        statistics_add(&latter->past, &former->past);
-        if (!latter->has_past_lengths)
-                *to = (Histogram){};
-        latter->has_past_lengths = true;
-        histogram_add(to, lengths);
-        if (former->has_past_lengths)
-                histogram_add(to, &b->kept->past_lengths[entry->user.binding]);
+        for (size_t i = 0; i < b->n_entries; i++)
+                if (is_latter(b, &b->entries[i], former) &&
+                    (!latter || b->entries[i].generation > latter->generation))
+                        latter = &b->entries[i];
+        return latter;
+}
+
+static int become_past(BpfBackend *b, const Entry *entry, const Entry *latter,
+                       const Statistics *final, const Histogram *lengths) {
+        _cleanup_(past_done) Past past = {};
+        uint32_t index = entry->user.binding;
+        int r;
+
+        r = kept_add_past(b->kept, index, &past);
+        statistics_add(&past.statistics, final);
+        if (r >= 0)
+                r = past_add_lengths(&past, kept_get_build_id(&b->kept->bindings[index]), lengths);
+        if (r >= 0)
+                r = kept_add_past(b->kept, latter->user.binding, &past);
+        if (r >= 0)
+                kept_set_past(b->kept, latter->user.binding, &past);
+        return r;
 }
 
 /* Nobody has it in the configuration any more, or it is at other places now. */
 static void remove_inherited(BpfBackend *b, Entry *entry) {
-        KeptBinding *latter = find_latter(b, entry);
+        const Entry *latter = find_latter(b, entry);
         uint32_t index = entry->user.binding;
         Statistics final = {}, removed = {};
         Histogram lengths = {};
@@ -137,7 +163,7 @@ static void remove_inherited(BpfBackend *b, Entry *entry) {
                 books_subtract_gone(&final.counters, &entry->base);
                 (void) histogram_table_read(&b->histograms, index, &lengths);
                 statistics_add(&final, &removed);
-                become_past(b, entry, latter, &final, &lengths);
+                (void) become_past(b, entry, latter, &final, &lengths);
         }
         /* Its place is free when what it had to report has been. */
         entry->inherited = false;
@@ -341,24 +367,15 @@ BindingLimit *bpf_backend_kept_limit(Backend *backend, uint32_t index) {
         return b->kept ? &b->kept->bindings[index].limit : NULL;
 }
 
-void bpf_backend_keep_past(Backend *backend, uint32_t index, const Statistics *past,
-                           const Histogram *lengths) {
+void bpf_backend_keep_past(Backend *backend, uint32_t index, const Past *past) {
         const BpfBackend *b = BPF(backend);
 
-        if (!b->kept)
-                return;
-        b->kept->bindings[index].past = *past;
-        if (lengths)
-                b->kept->past_lengths[index] = *lengths;
-        b->kept->bindings[index].has_past_lengths = lengths != NULL;
+        if (b->kept)
+                kept_set_past(b->kept, index, past);
 }
 
-void bpf_backend_add_past(Backend *backend, uint32_t index, Statistics *past, Histogram *lengths) {
+int bpf_backend_add_past(Backend *backend, uint32_t index, Past *past) {
         const BpfBackend *b = BPF(backend);
 
-        if (!b->kept)
-                return;
-        statistics_add(past, &b->kept->bindings[index].past);
-        if (b->kept->bindings[index].has_past_lengths)
-                histogram_add(lengths, &b->kept->past_lengths[index]);
+        return b->kept ? kept_add_past(b->kept, index, past) : 0;
 }

@@ -305,7 +305,7 @@ static int append_build(sd_bus_message *m, const char *id, const Histogram *leng
 static int get_builds(sd_bus *b, const char *path, const char *interface, const char *property,
                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const Binding *binding = userdata;
-        const BindingBuild *before;
+        const PastBuild *before;
         Histogram lengths;
         int r;
 

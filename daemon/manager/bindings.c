@@ -30,7 +30,7 @@ static void introduce(Manager *m, Binding *binding) {
 void manager_retire_binding(Manager *m, Binding *binding) {
         manager_detach_binding(m, binding);
         manager_unwatch_file(m, binding);
-        statistics_add(&m->past, &binding->measurement.past);
+        statistics_add(&m->past, &binding->measurement.past.statistics);
         manager_unwatch_unit(m, binding);
         manager_announce_suppressed(m, binding);
         manager_tell(m, binding_removed, binding);

@@ -11,6 +11,7 @@
 #include "binding/build.h"
 #include "journal.h"
 #include "log.h"
+#include "manager/past.h"
 
 #define LOOK_USEC  (30 * UINT64_C(1000000))
 #define LOOSE_USEC (5 * UINT64_C(1000000))
@@ -19,11 +20,11 @@
 static bool is_open(const Binding *binding) {
         Histogram none = {};
 
-        return binding->measurement.backend && !binding->measurement.is_compared &&
-               binding_add_build(binding, &none);
+        return binding->measurement.backend && binding_add_build(binding, &none) &&
+               !streq_empty(binding->measurement.past.told_of, binding->resolved.build_id);
 }
 
-const BindingBuild *manager_get_builds(const Binding *binding, Histogram *ret) {
+const PastBuild *manager_get_builds(const Binding *binding, Histogram *ret) {
         Backend *backend = binding->measurement.backend;
 
         *ret = (Histogram){};
@@ -35,13 +36,15 @@ const BindingBuild *manager_get_builds(const Binding *binding, Histogram *ret) {
 
 static void compare(Binding *binding) {
         uint64_t before_ns, now_ns;
-        const BindingBuild *before;
+        const PastBuild *before;
         Histogram lengths;
 
         before = manager_get_builds(binding, &lengths);
         if (!before || !lengths_are_worse(before->lengths, &lengths, &before_ns, &now_ns))
                 return;
-        binding->measurement.is_compared = true;
+        if (free_and_strdup(&binding->measurement.past.told_of, binding->resolved.build_id) < 0)
+                log_oom();
+        manager_note_past(binding);
         (void) journal_worse_build(binding, &(BuildComparison){
                                                     .before_id = before->id,
                                                     .before_ns = before_ns,

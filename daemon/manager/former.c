@@ -270,11 +270,12 @@ bool manager_follow_replacement(Manager *m, Binding *binding, bool is_early) {
  * daemon before this one has not seen that it was replaced.
  */
 static void take_books(Binding *binding, Binding *old) {
-        const Histogram none = {}, *lengths = old->measurement.past_lengths ?: &none;
+        BindingMeasurement *measurement = &binding->measurement;
         BindingLimit *to = &binding->limit, *from = &old->limit;
 
-        if (binding->measurement.past.counters.starts == 0)
-                manager_add_past(binding, old->resolved.build_id, &old->measurement.past, lengths);
+        if (measurement->past.statistics.counters.starts == 0 &&
+            past_add(&measurement->past, &old->measurement.past) < 0)
+                log_oom();
         manager_clear_past(old);
         manager_note_past(binding);
         to->n_suppressed += from->n_suppressed;

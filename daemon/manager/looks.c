@@ -52,11 +52,11 @@ static bool has_windows(Manager *m, Binding *binding) {
         Statistics statistics;
 
         return manager_get_statistics(m, binding, &statistics) >= 0 &&
-               statistics.counters.starts > binding->measurement.past.counters.starts;
+               statistics.counters.starts > binding->measurement.past.statistics.counters.starts;
 }
 
 static bool has_ended_windows(Manager *m, Binding *binding) {
-        const Counters *past = &binding->measurement.past.counters;
+        const Counters *past = &binding->measurement.past.statistics.counters;
         Statistics now;
 
         return manager_get_statistics(m, binding, &now) >= 0 &&

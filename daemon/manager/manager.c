@@ -359,7 +359,7 @@ int manager_get_statistics(Manager *m, Binding *binding, Statistics *ret) {
                         return r;
                 manager_count_suppressed(m, binding, &statistics);
         }
-        statistics_add(&statistics, &binding->measurement.past);
+        statistics_add(&statistics, &binding->measurement.past.statistics);
         if (binding->former) {
                 Statistics former;
                 int r = manager_get_statistics(m, binding->former, &former);
@@ -404,8 +404,8 @@ int manager_get_histogram(Manager *m, const Binding *binding, Histogram *ret) {
                 if (r < 0)
                         return r;
         }
-        if (binding->measurement.past_lengths)
-                histogram_add(&histogram, binding->measurement.past_lengths);
+        if (binding->measurement.past.lengths)
+                histogram_add(&histogram, binding->measurement.past.lengths);
         if (binding->former) {
                 Histogram former;
                 int r = manager_get_histogram(m, binding->former, &former);

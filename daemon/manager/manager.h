@@ -180,7 +180,7 @@ int manager_get_histogram(Manager *manager, const Binding *binding, Histogram *r
  * Those of the build that its file is now, and the build that it was before, owned by the binding.
  * NULL: no other one has been measured since tlobd was started, or the last reset.
  */
-const BindingBuild *manager_get_builds(const Binding *binding, Histogram *ret);
+const PastBuild *manager_get_builds(const Binding *binding, Histogram *ret);
 int manager_reset_statistics(Manager *manager, Binding *binding);
 
 typedef struct ManagerTotals {

@@ -16,6 +16,7 @@
 #include "log.h"
 #include "manager/action.h"
 #include "manager/bindings.h"
+#include "manager/builds.h"
 #include "manager/crash.h"
 #include "manager/follow.h"
 #include "manager/looks.h"
@@ -110,8 +111,10 @@ static void get_ready(Manager *m) {
         m->is_ready = true;
         if (backends_finish(m->backends))
                 settle_failed(m);
-        for (size_t i = 0; m->config && i < m->config->bindings.n; i++)
+        for (size_t i = 0; m->config && i < m->config->bindings.n; i++) {
                 manager_read_past(m->config->bindings.items[i]);
+                manager_compare_build(m, m->config->bindings.items[i]);
+        }
         if (!m->units)
                 return;
         r = m->observer ? m->observer->ready(m->observer_data) : 0;

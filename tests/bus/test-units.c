@@ -257,7 +257,7 @@ static void test_spares(void **state) {
         unit_changes("t@a.service");
         assert_state("t@a.service/a", BINDING_ACTIVE);
         assert_int_equal(binding("t@a.service/a")->measurement.index, index);
-        assert_int_equal(binding("t@a.service/a")->measurement.past.counters.starts, 0);
+        assert_int_equal(binding("t@a.service/a")->measurement.past.statistics.counters.starts, 0);
         assert_int_equal(n_held(), before + 4);
         unit->cgroup = "";
         send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "UnitRemoved", "so", "t@a.service", "/");

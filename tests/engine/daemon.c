@@ -12,15 +12,18 @@
 #include "test.h"
 
 static void answer(Engine *engine, uint32_t index, int out) {
-        Answer answer = {};
-
+        _cleanup_(past_done) Past past = {};
         const Backend *backend = engine->backend;
+        Answer answer = {};
         Histogram lengths = {};
 
         engine_collect(engine);
         answer.statistics = engine_statistics(engine, index);
         assert_ok(backend->ops->histogram(engine->backend, index, &lengths));
-        backend->ops->add_past(engine->backend, index, &answer.statistics, &lengths);
+        assert_ok(backend->ops->add_past(engine->backend, index, &past));
+        statistics_add(&answer.statistics, &past.statistics);
+        if (past.lengths)
+                histogram_add(&lengths, past.lengths);
         for (size_t i = 0; i < TLOB_BUCKETS; i++)
                 answer.n_lengths += lengths.counts[i];
         answer.n_violations = engine_count(engine, REPORT_VIOLATION, index);

@@ -56,12 +56,14 @@ static int open_directory(void) {
 
 static Answer get_answer(Engine *engine, uint32_t index) {
         const BackendOps *ops = engine->backend->ops;
+        _cleanup_(past_done) Past past = {};
         int fds[BACKEND_N_KEPT];
         Answer answer = { .kept = ops->keep(engine->backend, fds) };
 
         engine_collect(engine);
         answer.statistics = engine_statistics(engine, index);
-        ops->add_past(engine->backend, index, &answer.statistics, &(Histogram){});
+        assert_ok(ops->add_past(engine->backend, index, &past));
+        statistics_add(&answer.statistics, &past.statistics);
         return answer;
 }
 

@@ -22,12 +22,13 @@ static void be_build(Binding *binding, const char *id) {
 static void note(Binding *binding, uint64_t ns, uint64_t n) {
         Histogram lengths = make(ns, n);
 
-        assert_ok(binding_note_build(binding, binding->resolved.build_id, &lengths));
+        assert_ok(
+                past_add_lengths(&binding->measurement.past, binding->resolved.build_id, &lengths));
 }
 
 static void test_builds(void **state) {
         _cleanup_(binding_freep) Binding *binding = NULL;
-        const BindingBuild *before;
+        const PastBuild *before;
         Histogram live;
 
         assert_ok(binding_new("x", &binding));
@@ -70,7 +71,7 @@ static void test_builds(void **state) {
         assert_null(binding_add_build(binding, &live));
 
         be_build(binding, "ff");
-        binding_forget_builds(binding);
+        past_done(&binding->measurement.past);
         assert_null(binding_add_build(binding, &live));
 }
 

@@ -397,7 +397,7 @@ static void test_handed_over(void **state) {
         old->measurement.index = 3;
         old->limit.suppressed = 9;
         assert_ok(binding_set_state(old, BINDING_ACTIVE, "because"));
-        assert_ok(binding_keep_lengths(old, &lengths));
+        assert_ok(past_add_lengths(&old->measurement.past, NULL, &lengths));
         new->cgroup.path = strdup("what it had before goes with the old one");
 
         binding_adopt(new, old);
@@ -410,11 +410,11 @@ static void test_handed_over(void **state) {
         assert_int_equal(new->measurement.state, BINDING_ACTIVE);
         assert_string_equal(new->measurement.reason, "because");
         assert_int_equal(new->measurement.index, 3);
-        assert_int_equal(new->measurement.past_lengths->counts[3], 7);
+        assert_int_equal(new->measurement.past.lengths->counts[3], 7);
         assert_int_equal(new->limit.suppressed, 9);
         assert_int_equal(binding_budget_ns(new), 7000000);
         assert_null(old->resolved.path);
-        assert_null(old->measurement.past_lengths);
+        assert_null(old->measurement.past.lengths);
 }
 
 int main(void) {

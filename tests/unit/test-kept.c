@@ -18,7 +18,7 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define FULL                                                                                       \
-        (sizeof(KeptCommon) + 2 * (sizeof(KeptBinding) + 2 * sizeof(Histogram)) +                  \
+        (sizeof(KeptCommon) + 2 * (sizeof(KeptBinding) + 4 * sizeof(Histogram)) +                  \
          3 * sizeof(KeptUnit))
 
 static const KeptFormat format = {
@@ -193,6 +193,10 @@ static void test_unterminated(void **state) {
 
                 check_string(kept, binding->name, sizeof(binding->name));
                 check_string(kept, binding->unit, sizeof(binding->unit));
+                check_string(kept, binding->build_id, sizeof(binding->build_id));
+                check_string(kept, binding->told_of, sizeof(binding->told_of));
+                for (size_t j = 0; j < PAST_N_BUILDS; j++)
+                        check_string(kept, binding->build_ids[j], sizeof(binding->build_ids[j]));
         }
         for (size_t i = 0; i < 21; i++) {
                 KeptUnit *unit = &kept->units[i];

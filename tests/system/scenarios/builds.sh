@@ -38,6 +38,28 @@ matches "in words" "$(jq -r .MESSAGE <<<"$worse")" \
 tlobctl show upgraded.service/request | grep -A1 Builds | sed 's/^/# /'
 matches "and both are shown" "$(tlobctl show upgraded.service/request)" \
         'Builds: +[0-9a-f]{12}: p50 [0-9.]+ms, p99 [0-9.]+ms, p99.9 [0-9.]+ms of [0-9]+ windows'
+
+# The next tlobd knows the build before, and what of it was told.
+builds=$(tlobctl show -j upgraded.service/request | jq -c '[.[0].Builds[][0]]')
+systemctl restart tlobd
+equal "the next tlobd knows both builds" \
+        "$(tlobctl show -j upgraded.service/request | jq -c '[.[0].Builds[][0]]')" "$builds"
+before_lengths=$(tlobctl show -j upgraded.service/request | jq '[.[0].Builds[1][1][][1]] | add')
+systemctl kill -s KILL tlobd
+check "one that comes after a crash, too" until_true sh -c \
+        "[ \"\$(tlobctl show -j upgraded.service/request | jq '[.[0].Builds[1][1][][1]] | add')\" = $before_lengths ]"
+
+# The file is replaced, and the service restarted, while nobody looks.
+windows=$(binding upgraded.service/request Windows)
+systemctl kill -s STOP tlobd
+cp /usr/libexec/tlob-tests/server "$programs/new"
+mv "$programs/new" "$programs/server"
+systemctl restart upgraded
+systemctl kill -s KILL tlobd
+WAIT=60 check "replaced while nobody looked: nothing that was counted is lost" \
+        until_true has_windows upgraded.service/request $((windows + 100))
+holds "and the build before is known" "$(tlobctl show -j upgraded.service/request)" \
+        "[.[0].Builds[][0]] == ($builds | reverse)"
 systemctl stop upgraded
 rm "$etc/upgraded.service"
 

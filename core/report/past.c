@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "report/past.h"
+
+#include "base/strings.h"
+
+static void build_done(PastBuild *build) {
+        free(build->id);
+        histogram_free(build->lengths);
+        *build = (PastBuild){};
+}
+
+void past_done(Past *past) {
+        for (size_t i = 0; i < PAST_N_BUILDS; i++)
+                build_done(&past->builds[i]);
+        histogram_free(past->lengths);
+        free(past->told_of);
+        *past = (Past){};
+}
+
+static int add_lengths(Past *past, const Histogram *lengths) {
+        if (!past->lengths)
+                past->lengths = calloc(1, sizeof(*past->lengths));
+        if (!past->lengths)
+                return -ENOMEM;
+        histogram_add(past->lengths, lengths);
+        return 0;
+}
+
+static int add_build(Past *past, const char *id, const Histogram *lengths) {
+        PastBuild *builds = past->builds, build = {};
+
+        if (builds[0].id && streq(builds[0].id, id)) {
+                histogram_add(builds[0].lengths, lengths);
+                return 0;
+        }
+        build.id = strdup(id);
+        build.lengths = malloc(sizeof(*build.lengths));
+        if (!build.id || !build.lengths) {
+                build_done(&build);
+                return -ENOMEM;
+        }
+        *build.lengths = *lengths;
+        build_done(&builds[1]);
+        builds[1] = builds[0];
+        builds[0] = build;
+        return 0;
+}
+
+int past_add_lengths(Past *past, const char *build_id, const Histogram *lengths) {
+        int r;
+
+        if (histogram_count(lengths, 0) == 0)
+                return 0;
+        r = add_lengths(past, lengths);
+        return r < 0 || !build_id ? r : add_build(past, build_id, lengths);
+}
+
+int past_add(Past *past, const Past *other) {
+        int r = 0;
+
+        statistics_add(&past->statistics, &other->statistics);
+        if (other->lengths)
+                r = add_lengths(past, other->lengths);
+        for (size_t i = PAST_N_BUILDS; i-- > 0 && r >= 0;)
+                if (other->builds[i].id)
+                        r = add_build(past, other->builds[i].id, other->builds[i].lengths);
+        if (other->told_of && r >= 0)
+                r = free_and_strdup(&past->told_of, other->told_of);
+        return r;
+}
