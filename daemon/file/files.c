@@ -320,11 +320,10 @@ static int pose(Files *files, const char *path, const Binding *binding, FileQues
         bool is_apart = binding && binding_may_have_container(binding);
         int r;
 
-        /* Who has foreseen a question too long ago may have seen another file. */
-        file_questions_drop_unclaimed(&files->questions);
         *ret = file_questions_find(&files->questions, &files->packet);
         if (*ret)
                 return 0;
+        file_questions_drop_unclaimed(&files->questions);
         r = file_questions_add(&files->questions, &files->packet, path,
                                is_apart ? binding->unit : NULL, ret);
         if (r < 0)
@@ -381,9 +380,8 @@ static int get_answer(Files *files, const char *path, const Binding *binding, un
         r = pose(files, path, binding, &question);
         if (r < 0)
                 return r;
-        if (r > 0 || question->foreseen)
+        if (r > 0)
                 wait_for_answer(files, question);
-        question->foreseen = false;
         return take_answer_of(files, question, ret_id, ret_fd, ret_error);
 }
 
@@ -479,18 +477,6 @@ int files_resolve(Files *files, Binding *binding, unsigned *ret_id, BindingFile 
         if (r < 0)
                 return r;
         return answer_take_resolved(&files->packet, fd, binding, ret_file, ret_error);
-}
-
-void files_foresee(Files *files, const Binding *binding) {
-        _cleanup_free_ char *outside = NULL;
-        FileQuestion *question;
-
-        if (!binding_has_file(binding))
-                return;
-        outside = describe_file(binding);
-        if (outside && question_put_resolve(&files->packet, binding) >= 0 &&
-            pose(files, outside, binding, &question) > 0)
-                question->foreseen = true;
 }
 
 int files_identify(Files *files, const char *path, dev_t *ret_device, ino_t *ret_inode,

@@ -42,12 +42,6 @@ int files_resolve(Files *files, Binding *binding, unsigned *ret_id, BindingFile 
                   char **ret_error);
 
 /*
- * files_resolve() will be called for that binding soon: what it needs is read meanwhile. Never
- * waits.
- */
-void files_foresee(Files *files, const Binding *binding);
-
-/*
  * Which file is that, and is it a program, as elf_file_is_program() says? 0, or a negative errno,
  * also if that cannot be told at once.
  */

@@ -96,7 +96,7 @@ void file_questions_drop(FileQuestions *questions, FileQuestion *question) {
 }
 
 static bool is_unclaimed(const FileQuestion *question) {
-        return question->state == STATE_ANSWERED && (question->told || question->foreseen);
+        return question->state == STATE_ANSWERED && question->told;
 }
 
 void file_questions_drop_unclaimed(FileQuestions *questions) {

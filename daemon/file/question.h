@@ -22,7 +22,6 @@ typedef struct FileQuestion {
         bool late;      /* it is not answered in time */
         bool told;      /* that it is late, or answered, to who did not wait */
         bool waited;    /* somebody has been told to come back */
-        bool foreseen;  /* nobody has asked it yet */
         char *place;    /* a mount, or a directory; NULL: nobody needed to know */
         char *path;     /* for people */
         uint64_t since; /* when it came into this state */

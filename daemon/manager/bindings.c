@@ -132,15 +132,6 @@ static void configure(Manager *m) {
         templates_set_spares(m->templates, config->spare_instances);
 }
 
-static Binding *find_old(const Config *old, const Binding *binding) {
-        return old ? binding_table_get(&old->bindings, binding->name) : NULL;
-}
-
-static void foresee(Manager *m, const Config *old, Binding *next) {
-        if (!find_old(old, next))
-                manager_foresee_binding(m, next);
-}
-
 void manager_apply_config(Manager *m, Config *config) {
         _cleanup_(config_freep) Config *old = m->config;
 
@@ -151,10 +142,10 @@ void manager_apply_config(Manager *m, Config *config) {
         configure(m);
         m->n_applying++;
         for (size_t i = 0; i < config->bindings.n; i++) {
-                if (i + 1 < config->bindings.n)
-                        foresee(m, old, config->bindings.items[i + 1]);
-                put_in_place(m, find_old(old, config->bindings.items[i]),
-                             config->bindings.items[i]);
+                Binding *binding = config->bindings.items[i];
+
+                put_in_place(m, old ? binding_table_get(&old->bindings, binding->name) : NULL,
+                             binding);
         }
         m->n_applying--;
         manager_complete_bindings(m);

@@ -43,13 +43,6 @@ int manager_prepare_binding(Manager *m, Binding *binding, BindingFile **ret_file
         return r == -ENOENT && !runs ? 0 : r;
 }
 
-void manager_foresee_binding(Manager *m, Binding *binding) {
-        if (binding->source.error || !binding->enabled || binding_check(binding, NULL) < 0 ||
-            manager_confine_binding(m, binding) < 0 || manager_learn_program(m, binding, NULL) <= 0)
-                return;
-        files_foresee(m->files, binding);
-}
-
 int manager_wait_for_unit(Manager *m, Binding *binding, bool is_resolved, const char *why) {
         const UnitInfo *info = manager_unit_of(m, binding);
         bool is_missing = info && !info->is_loaded;

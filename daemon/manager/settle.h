@@ -17,9 +17,6 @@ int manager_prepare_binding(Manager *manager, Binding *binding, BindingFile **re
  */
 void manager_settle_binding(Manager *manager, Binding *binding);
 
-/* That is going to be done for a binding that is new: what can be known then is read meanwhile. */
-void manager_foresee_binding(Manager *manager, Binding *binding);
-
 /* The same for one that has no probes; gives the error, and does not fail the binding. */
 int manager_try_to_settle(Manager *manager, Binding *binding, char **ret_error);
 

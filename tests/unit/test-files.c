@@ -344,28 +344,6 @@ static void test_container_that_hangs(void **state) {
         signal_readers(SIGCONT);
 }
 
-/* What is foreseen, and asked when another answer is taken, does not come in the way of that. */
-static void test_foreseen(void **state) {
-        static const char *const functions[] = { "fsync", "close", "qsort", "read", "write" };
-        const struct timespec while_slow = { .tv_nsec = 300000000 };
-        Binding *bindings[ELEMENTSOF(functions)];
-
-        for (size_t i = 0; i < ELEMENTSOF(functions); i++)
-                bindings[i] = make("libc.so.6", functions[i]);
-        assert_resolved(*state, bindings[0], functions[0]);
-        signal_readers(SIGSTOP);
-        files_foresee(*state, bindings[0]);
-        (void) nanosleep(&while_slow, NULL);
-        for (size_t i = 1; i < ELEMENTSOF(functions); i++)
-                files_foresee(*state, bindings[i]);
-        assert_false(files_is_busy(*state));
-        signal_readers(SIGCONT);
-        for (size_t i = 0; i < ELEMENTSOF(functions); i++) {
-                assert_resolved(*state, bindings[i], functions[i]);
-                binding_free(bindings[i]);
-        }
-}
-
 static void test_reader_that_dies(void **state) {
         _cleanup_(binding_freep) Binding *binding = make("libc.so.6", "fsync");
         _cleanup_(binding_file_freep) BindingFile *file = NULL;
@@ -399,7 +377,6 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_answered_late, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_told_late, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_place_that_hangs, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_foreseen, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_container_that_hangs, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_reader_that_dies, setup, teardown),
         };
