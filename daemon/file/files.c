@@ -292,7 +292,7 @@ static void set_timer(Files *files) {
         (void) timerfd_settime(files->timer_fd, TFD_TIMER_ABSTIME, &timer, NULL);
 }
 
-/* Its answer, if it is there: the question is gone then. files->packet is the answer. */
+/* Its answer, which is there. files->packet is the answer. */
 static int claim(Files *files, FileQuestion *question, int *ret_fd, char **ret_error) {
         int r = question->error;
 
@@ -307,7 +307,7 @@ static int claim(Files *files, FileQuestion *question, int *ret_fd, char **ret_e
                 files->packet.size = question->answer_size;
                 *ret_fd = TAKE_FD(question->fd);
         }
-        file_questions_drop(&files->questions, question);
+        file_questions_finish(&files->questions, question);
         return r;
 }
 

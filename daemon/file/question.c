@@ -95,6 +95,19 @@ void file_questions_drop(FileQuestions *questions, FileQuestion *question) {
         question_free(question);
 }
 
+void file_questions_finish(FileQuestions *questions, FileQuestion *question) {
+        if (!question->waited || question->told) {
+                file_questions_drop(questions, question);
+                return;
+        }
+        /* No question is like one without bytes. */
+        question->size = 0;
+        question->fd = safe_close(question->fd);
+        free(question->answer);
+        question->answer = NULL;
+        question->answer_size = 0;
+}
+
 static bool is_unclaimed(const FileQuestion *question) {
         return question->state == STATE_ANSWERED && question->told;
 }
@@ -107,7 +120,8 @@ void file_questions_drop_unclaimed(FileQuestions *questions) {
                 n += is_unclaimed(q);
         for (FileQuestion *q = questions->first, *next; q && n > 0; q = next) {
                 next = q->next;
-                if (!is_unclaimed(q) || (n <= UNCLAIMED_MAX && now - q->since <= UNCLAIMED_USEC))
+                if (!is_unclaimed(q) ||
+                    (q->size > 0 && n <= UNCLAIMED_MAX && now - q->since <= UNCLAIMED_USEC))
                         continue;
                 file_questions_drop(questions, q);
                 n--;

@@ -53,6 +53,12 @@ int file_questions_add(FileQuestions *questions, const Packet *packet, const cha
 void file_questions_drop(FileQuestions *questions, FileQuestion *question);
 
 /*
+ * Its answer was taken, by one of those who have asked it: it is dropped, as soon as the others are
+ * told, who ask again.
+ */
+void file_questions_finish(FileQuestions *questions, FileQuestion *question);
+
+/*
  * Drops answers that nobody has come back for, or has asked for: all that are old, and of the
  * others all but the last.
  */

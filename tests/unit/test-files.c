@@ -344,6 +344,50 @@ static void test_container_that_hangs(void **state) {
         signal_readers(SIGCONT);
 }
 
+typedef struct Two {
+        Files *files;
+        Binding *second;
+        bool was_taken;
+        unsigned last_id;
+} Two;
+
+/* The first who is told asks what another one waits for. */
+static void on_answer_of_two(unsigned id, void *userdata) {
+        _cleanup_(binding_file_freep) BindingFile *file = NULL;
+        Two *two = userdata;
+        unsigned again;
+
+        two->last_id = id;
+        if (two->was_taken)
+                return;
+        assert_ok(files_resolve(two->files, two->second, &again, &file, NULL));
+        two->was_taken = true;
+}
+
+/* Two wait for the same answer: who has not taken it when it comes is told nevertheless. */
+static void test_asked_by_two(void **state) {
+        const struct timespec while_read = { .tv_nsec = 500000000 };
+        _cleanup_(binding_freep) Binding *binding = make("libc.so.6", "fsync"),
+                                         *other = make("libc.so.6", "close");
+        _cleanup_(binding_file_freep) BindingFile *file = NULL;
+        Two two = { .files = *state, .second = binding };
+        unsigned id;
+
+        /* Two readers, and each has one to answer. */
+        assert_ok(binding_set_key(other, "Unit", "libpod-0.scope", NULL));
+        assert_resolved(*state, binding, "fsync");
+        signal_readers(SIGSTOP);
+        assert_int_equal(files_resolve(*state, other, &id, &file, NULL), -EINPROGRESS);
+        assert_resolved(*state, binding, "fsync");
+        signal_readers(SIGSTOP);
+        assert_int_equal(files_resolve(*state, binding, &id, &file, NULL), -EINPROGRESS);
+        signal_readers(SIGCONT);
+        (void) nanosleep(&while_read, NULL);
+        assert_int_equal(files_dispatch(*state, on_answer_of_two, &two), 2);
+        assert_true(two.was_taken);
+        assert_int_equal(two.last_id, id);
+}
+
 static void test_reader_that_dies(void **state) {
         _cleanup_(binding_freep) Binding *binding = make("libc.so.6", "fsync");
         _cleanup_(binding_file_freep) BindingFile *file = NULL;
@@ -378,6 +422,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_told_late, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_place_that_hangs, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_container_that_hangs, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_asked_by_two, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_reader_that_dies, setup, teardown),
         };
 
