@@ -240,7 +240,27 @@ static void fetch_names(const Look *look) {
         catch_interrupt();
 }
 
-/* What the program that its main process runs has, and what it does. */
+/* What libraries have that its main process sees. */
+static int add_libraries(const Look *look, uint32_t pid, const char *program,
+                         Candidates *candidates) {
+        const char *inside;
+        size_t i = 0;
+        int r = 0;
+
+        while (r >= 0 && (inside = stacks_next_file(look->stacks, &i))) {
+                _cleanup_free_ char *outside = NULL;
+
+                if (streq(inside, program))
+                        continue;
+                outside = sentence_make("/proc/%" PRIu32 "/root%s", pid, inside);
+                r = outside ? candidates_add_usdt(candidates, look->stretches, look->stacks,
+                                                  outside, inside)
+                            : -ENOMEM;
+        }
+        return r;
+}
+
+/* What the program that its main process runs has, and what it does; and its libraries. */
 static int add_program(Client *client, const Look *look, const char *unit, Candidates *candidates) {
         uint32_t pid = unit_main_pid_query(&client->connection, unit);
         char outside[64], inside[4096];
@@ -255,9 +275,9 @@ static int add_program(Client *client, const Look *look, const char *unit, Candi
                 return 0;
         inside[n] = '\0';
         r = candidates_add_loop(candidates, look->idle_ns, CALLS_N, outside);
-        return r < 0 ? r
-                     : candidates_add_usdt(candidates, look->stretches, look->stacks, outside,
-                                           inside);
+        if (r >= 0)
+                r = candidates_add_usdt(candidates, look->stretches, look->stacks, outside, inside);
+        return r < 0 ? r : add_libraries(look, pid, inside, candidates);
 }
 
 /* What is left of that time for one of so many candidates: to change them takes time, too. */

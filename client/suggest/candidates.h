@@ -58,9 +58,9 @@ int candidates_add_loop(Candidates *candidates, const uint64_t *idle_ns, size_t 
                         const char *outside);
 
 /*
- * Adds pairs of USDT probes of a program, which is at outside for us and at inside for its
- * processes: those whose names say that they are a beginning and its end, and whose beginning is in
- * a function that was seen. A file that cannot be read has none. Returns 0 or -ENOMEM.
+ * Adds pairs of USDT probes of a program or library, which is at outside for us and at inside for
+ * its processes: those whose names say that they are a beginning and its end, and whose beginning
+ * is in a function that was seen. A file that cannot be read has none. Returns 0 or -ENOMEM.
  */
 int candidates_add_usdt(Candidates *candidates, const Stretches *stretches, const Stacks *stacks,
                         const char *outside, const char *inside);

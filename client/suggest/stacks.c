@@ -97,6 +97,16 @@ static bool is_base_library(const char *path) {
                strncmp(name, "ld-musl", 7) == 0 || *path != '/';
 }
 
+const char *stacks_next_file(const Stacks *stacks, size_t *i) {
+        while (*i < stacks->n_modules) {
+                const Module *module = stacks->modules[(*i)++];
+
+                if (module->elf && !is_base_library(module->path))
+                        return module->path;
+        }
+        return NULL;
+}
+
 /* As the process sees it, whatever namespace that is in. */
 static int find_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
                     char **ret_path, Elf **elf) {

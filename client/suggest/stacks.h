@@ -44,6 +44,12 @@ bool stacks_wait_for_lock(const Stacks *stacks, const StretchFrame *frames, size
 
 const SeenFunction *stacks_get(const Stacks *stacks, uint32_t function);
 
+/*
+ * The files that functions were seen in, as their processes see them, but for libc: the next one,
+ * *i is 0 at first. NULL: there are no more.
+ */
+const char *stacks_next_file(const Stacks *stacks, size_t *i);
+
 /* Asks for the name of one that has none: see elf_file_set_debug_finder(). */
 void stacks_fetch_name(Stacks *stacks, uint32_t function, ElfDebugFinder finder, void *userdata);
 

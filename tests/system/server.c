@@ -11,13 +11,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "request.h"
 
 static volatile sig_atomic_t stopping;
 static unsigned long n_handled;
@@ -26,43 +27,13 @@ static void on_term(int number) {
         stopping = 1;
 }
 
-static uint64_t cpu_ns(void) {
-        struct timespec ts;
-
-        (void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-        return (uint64_t) ts.tv_sec * 1000000000U + (uint64_t) ts.tv_nsec;
-}
-
-__attribute__((noinline)) static void compute(void) {
-        uint64_t begin = cpu_ns();
-        volatile unsigned n = 0;
-
-        while (cpu_ns() - begin < WORK_NS)
-                for (unsigned i = 0; i < 1000; i++)
-                        n = i;
-        (void) n;
-}
-
-/* A child holds the lock for 3 ms. */
-__attribute__((noinline)) static void wait_for_lock(int fd) {
-        (void) flock(fd, LOCK_EX);
-        (void) flock(fd, LOCK_UN);
-        __asm__ volatile("");
-}
-
-__attribute__((noinline)) static void handle_request(int fd) {
-        compute();
-        wait_for_lock(fd);
-        n_handled++;
-        __asm__ volatile("");
-}
-
 __attribute__((noinline)) static void serve(const char *path) {
         int fd = open(path, O_RDWR | O_CLOEXEC);
 
         while (!stopping && fd >= 0) {
                 (void) poll(NULL, 0, 3);
                 handle_request(fd);
+                n_handled++;
         }
 }
 

@@ -35,6 +35,17 @@ holds "known: what never ends, and what waits for work, is none" "$(cat /run/kno
 equal "known: nothing is left" "$(left)" 0
 check "known: it is as it was" systemctl is-active known
 
+# USDT probes of a library.
+printf '[Service]\nEnvironment=LD_LIBRARY_PATH=%s\nExecStart=%s-shared\n' "${server%/*}" "$server" >"$etc/shared.service"
+systemctl daemon-reload
+systemctl start shared
+tlobctl suggest -j shared --for=10s >/run/shared.json
+holds "a library: its USDT probes are found" "$(cat /run/shared.json)" \
+        '.[] | select(.Start == "usdt:tlobrequest:handle__start") | .Stop == "usdt:tlobrequest:handle__done" and
+        (.Executable | endswith("/librequest.so")) and .Windows > 5 and .P50NSec >= 2000000 and .P50NSec < 30000000'
+systemctl stop shared
+rm "$etc/shared.service"
+
 # The drop-in, as it is.
 tlobctl suggest known --for=4s >/run/known.txt
 sed 's/^/# /' /run/known.txt
