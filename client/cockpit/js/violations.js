@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The recent violations, newest first, each with the split of its time and what is known of the
+ * cause. A violation is shown while its window is open; when that ends, its true length replaces
+ * the first one.
+ */
+
+import { showStack } from "./change.js";
+import { button, make, quoted, setChildren } from "./dom.js";
+import { clock, count, duration, exactDuration, plural } from "./format.js";
+import { stateBar } from "./states.js";
+
+const SHOWN_AT_FIRST = 20;
+
+const ENDS = {
+        exit: "because the task exited",
+        exec: "because the task began another program",
+        abandoned: "because an exception, a longjmp() or the like left it",
+        removed: "because the binding was removed",
+        switched: "because its goroutine left the thread",
+};
+/* A little is stolen all the time in most virtual machines. */
+const STEAL_MATTERS_PART = 20;
+
+function taskOf({ comm, pid, tid }) {
+        const id = pid && tid && tid !== pid ? `${pid}/${tid}` : pid || tid;
+
+        if (!comm && !id)
+                return [];
+        return [" in ", quoted(comm || "a task"), id ? `[${id}]` : ""];
+}
+
+function sentenceOf(violation) {
+        const { took, kind, elapsed, end } = violation;
+        const budget = `over its ${exactDuration(violation.budget)} ${kind === "total" ? "" : `${kind} `}budget`;
+
+        if (!took)
+                return elapsed === Infinity ? budget : `${budget}: ${duration(elapsed)} so far`;
+        return `${budget}: ended after ${duration(took.elapsed)}${ENDS[end] ? ` ${ENDS[end]}` : ""}`;
+}
+
+function causesOf(violation) {
+        const { stolen, elapsed } = violation.took ?? violation;
+
+        return [
+                ["blocked in", violation.blockedIn],
+                ["CPU taken by", violation.preemptedBy],
+                ["woken by", violation.wokenBy],
+                ["stolen by the hypervisor", stolen > elapsed / STEAL_MATTERS_PART ? duration(stolen) : ""],
+                ["reports held back before it", violation.suppressed ? count(violation.suppressed) : ""],
+        ].filter(([, value]) => value !== "");
+}
+
+export class ViolationList {
+        /* show(name): goes to a binding. */
+        constructor(bus, show) {
+                this.bus = bus;
+                this.show = show;
+                this.items = new Map();
+                this.shown = SHOWN_AT_FIRST;
+                this.list = make("ol", { class: "tl-violations" });
+                this.more = button("", "link", () => {
+                        this.shown = Infinity;
+                        this.update(this.model);
+                });
+                this.none = make("p", { class: "tl-muted" }, "None so far. They appear here as they happen.");
+                this.node = make("div", {}, this.none, this.list, this.more);
+        }
+
+        makeItem(violation) {
+                const { binding, unit, state } = violation;
+                const causes = causesOf(violation);
+                const asleep = state === "sleeping" && violation.blockedIn !== "";
+
+                return make("li", { class: "tl-violation" },
+                        make("div", { class: "tl-when" },
+                             make("time", {}, isNaN(violation.when) ? "earlier" : clock(violation.when)),
+                             violation.took ? null : make("span", { class: "tl-label tl-orange" }, "open")),
+                        make("div", { class: "tl-what" },
+                             make("button", { type: "button", class: "tl-button tl-link",
+                                              click: () => this.show(binding) }, quoted(binding)),
+                             taskOf(violation),
+                             unit && !binding.startsWith(`${unit}/`) ? [" of ", quoted(unit)] : []),
+                        make("div", {}, sentenceOf(violation)),
+                        stateBar(violation.took ?? violation),
+                        causes.length === 0 ? null : make("dl", { class: "tl-causes" }, causes.map(([name, value]) =>
+                                make("div", {}, make("dt", {}, name), " ", make("dd", {}, quoted(value))))),
+                        asleep ? button("Kernel stack", "link", () => showStack(this.bus, violation)) : null);
+        }
+
+        /* One that has not changed keeps its element. */
+        itemOf(violation) {
+                let item = this.items.get(violation.id);
+
+                if (item?.violation !== violation) {
+                        item = { violation, node: this.makeItem(violation) };
+                        this.items.set(violation.id, item);
+                }
+                return item.node;
+        }
+
+        update(model) {
+                const violations = model.violations.slice(0, this.shown);
+                const rest = model.violations.length - violations.length;
+                const kept = new Set(model.violations.map(violation => violation.id));
+
+                this.model = model;
+                for (const id of this.items.keys())
+                        if (!kept.has(id))
+                                this.items.delete(id);
+                setChildren(this.list, violations.map(violation => this.itemOf(violation)));
+                this.none.hidden = model.violations.length > 0;
+                this.more.hidden = rest <= 0;
+                this.more.textContent = `Show ${plural(rest, "more", "more")}`;
+        }
+}
