@@ -199,6 +199,45 @@ static int enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***re
         return 1;
 }
 
+static FakeBinding *add(Fake *fake) {
+        FakeBinding *binding = fake->bindings + fake->n++;
+
+        *binding = canned[ELEMENTSOF(canned) - 1];
+        return binding;
+}
+
+void fake_bindings_add_many(Fake *fake) {
+        for (unsigned i = 0; i < 1000 && fake->n < BINDINGS_MAX; i++) {
+                FakeBinding *binding = add(fake);
+
+                (void) snprintf(binding->unit, sizeof(binding->unit), "many%u.service", i % 10);
+                (void) snprintf(binding->name, sizeof(binding->name), "many%u.service/b%04u",
+                                i % 10, i);
+        }
+}
+
+void fake_bindings_add_hostile(Fake *fake) {
+        static const char *const texts[] = {
+                "<script>document.title='broken'</script>",
+                "\x1b[31m\n\u202egnp.exe",
+                "\"'`&lt;--><img src=x onerror=document.title='broken'>",
+                "\u202e\u2066\t\r__proto__",
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
+                FakeBinding *binding = add(fake);
+
+                (void) snprintf(binding->name, sizeof(binding->name), "%s", texts[i]);
+                (void) snprintf(binding->unit, sizeof(binding->unit), "%s.service", texts[i]);
+                (void) snprintf(binding->reason, sizeof(binding->reason), "%s", texts[i]);
+                (void) snprintf(binding->executable, sizeof(binding->executable), "/%s", texts[i]);
+        }
+
+        FakeBinding *binding = add(fake);
+        memset(binding->name, 'x', sizeof(binding->name) - 1);
+        memset(binding->unit, 'y', sizeof(binding->unit) - 1);
+}
+
 int fake_bindings_start(Fake *fake) {
         int r;
 

@@ -9,12 +9,12 @@
 
 /* The bindings of the stand-in, as objects on the bus. */
 
-#define BINDINGS_MAX 64
+#define BINDINGS_MAX 1100
 #define TEXT_MAX     512
 
 typedef struct FakeBinding {
-        char name[64];
-        char unit[64];
+        char name[256];
+        char unit[256];
         char source[TEXT_MAX];
         char executable[TEXT_MAX];
         char start[128];
@@ -45,6 +45,12 @@ typedef struct Fake {
         const char *unit_state; /* of tlobd.service */
         unsigned looks;         /* at that, until it is back; 0: that never happens */
 } Fake;
+
+/* Adds a thousand, of ten units. */
+void fake_bindings_add_many(Fake *fake);
+
+/* Adds some whose names and units are markup, control characters, or long. */
+void fake_bindings_add_hostile(Fake *fake);
 
 /* With the canned bindings, on its bus. Returns 0 or a negative errno. */
 int fake_bindings_start(Fake *fake);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * A stand-in for tlobd, for the tests of tlobctl: it answers as org.tlob1.xml says, on whatever bus
- * DBUS_SYSTEM_BUS_ADDRESS names, but measures nothing. It begins with canned bindings and
+ * A stand-in for tlobd, for the tests of its clients: it answers as org.tlob1.xml says, on whatever
+ * bus DBUS_SYSTEM_BUS_ADDRESS names, but measures nothing. It begins with canned bindings and
  * violations; AddBinding(), RemoveBinding() and SetBudget() change the bindings.
  *
  * It tells by sd_notify() when it has its name. Lines on standard input make it send signals
- * ("violation", "other", "completed", "lost", "strange"), change the bindings ("work", "empty"), or
- * go from the bus as if systemd restarted it ("crash"), did so for ever ("loop") or had given up
- * ("fail"); it ends with the input, or by SIGTERM. What no real daemon would do, so that a test can
- * see it: StateReason of a binding that was added has the flags and properties as they came, and
- * the name "denied" stands for a caller without rights.
+ * ("violation", "other", "completed", "hostile-violation", "flood", "lost", "strange"), change the
+ * bindings ("work", "empty", "many", "hostile"), or go from the bus as if systemd restarted it
+ * ("crash"), did so for ever ("loop") or had given up ("fail"); it ends with the input, or by
+ * SIGTERM. What no real daemon would do, so that a test can see it: StateReason of a binding that
+ * was added has the flags and properties as they came, and the name "denied" stands for a caller
+ * without rights.
  */
 
 #include <err.h>
@@ -402,6 +403,30 @@ static int work(Fake *fake) {
         return 0;
 }
 
+/* Of a task and in a function whose names are markup. */
+static int emit_hostile(Fake *fake) {
+        return sd_bus_emit_signal(fake->bus, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE, "Violation",
+                                  "ssuttttta{sv}", "<script>alert(1)</script>", "<b>\n.service", 1,
+                                  UINT64_C(5000000), UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                                  7, "id", "t", UINT64_C(43), "time_ns", "t", UINT64_C(1000000000),
+                                  "budget", "s", "<i>total", "state", "s", "sleeping", "comm", "s",
+                                  "\u202e\x1b[0m</li>", "blocked_in", "s", "<img src=x>",
+                                  "woken_by", "s", "a\nb\u2028c[1]");
+}
+
+/* More than anybody keeps. */
+static int flood(Fake *fake) {
+        int r = 0;
+
+        for (uint64_t i = 0; i < 500 && r >= 0; i++)
+                r = sd_bus_emit_signal(fake->bus, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE,
+                                       "Violation", "ssuttttta{sv}", "fsync", "", 1,
+                                       UINT64_C(5000000), UINT64_C(5000001), UINT64_C(5000001),
+                                       UINT64_C(0), UINT64_C(0), 4, "id", "t", 1000 + i, "time_ns",
+                                       "t", i, "budget", "s", "total", "state", "s", "running");
+        return r;
+}
+
 static int obey(Fake *fake, const char *command) {
         if (streq(command, "violation\n"))
                 return emit_report(fake, "Violation", "nginx.service/request", "nginx.service");
@@ -418,6 +443,18 @@ static int obey(Fake *fake, const char *command) {
                 fake->n = 0;
                 return 0;
         }
+        if (streq(command, "many\n")) {
+                fake_bindings_add_many(fake);
+                return 0;
+        }
+        if (streq(command, "hostile\n")) {
+                fake_bindings_add_hostile(fake);
+                return 0;
+        }
+        if (streq(command, "hostile-violation\n"))
+                return emit_hostile(fake);
+        if (streq(command, "flood\n"))
+                return flood(fake);
         if (streq(command, "crash\n"))
                 return fake_systemd_take_away(fake, "active", 3);
         if (streq(command, "loop\n"))
