@@ -73,6 +73,7 @@ export class Bus {
                 this.model = model;
                 this.on = on;
                 this.client = null;
+                this.watcher = null;
                 this.state = "connecting";
                 this.dirty = new Set();
                 this.refreshed = 0;
@@ -80,12 +81,6 @@ export class Bus {
         }
 
         start() {
-                const watcher = cockpit.dbus("org.freedesktop.DBus", { bus: "system" });
-
-                watcher.subscribe({ interface: "org.freedesktop.DBus", member: "NameOwnerChanged", arg0: NAME },
-                                  (path, iface, member, [, , owner]) => this.followOwner(owner));
-                watcher.addEventListener("close", (event, { problem, message }) =>
-                        this.fail({ problem, message }));
                 /* With other privileges, other calls are allowed. */
                 const permission = cockpit.permission({ admin: true });
                 let allowed = permission.allowed;
@@ -96,6 +91,17 @@ export class Bus {
                 });
                 setInterval(() => this.tick(), 1000);
                 this.connect();
+        }
+
+        /* Of the bus itself, which is always there, or else nothing is. */
+        watch() {
+                this.watcher = cockpit.dbus("org.freedesktop.DBus", { bus: "system" });
+                this.watcher.subscribe({ interface: "org.freedesktop.DBus", member: "NameOwnerChanged", arg0: NAME },
+                                       (path, iface, member, [, , owner]) => this.followOwner(owner));
+                this.watcher.addEventListener("close", (event, { problem, message }) => {
+                        this.watcher = null;
+                        this.fail({ problem, message });
+                });
         }
 
         followOwner(owner) {
@@ -124,6 +130,8 @@ export class Bus {
         }
 
         connect() {
+                if (!this.watcher)
+                        this.watch();
                 const client = cockpit.dbus(NAME, { bus: "system", superuser: "try" });
 
                 this.client?.close();

@@ -111,7 +111,7 @@ export function parseDuration(text) {
 
         if (text.trim() === "infinity")
                 return Infinity;
-        if (terms.length === 0 || length !== text.trim().length || terms.some(t => !(t[2] in UNITS)))
+        if (terms.length === 0 || length !== text.trim().length || terms.some(t => !Object.hasOwn(UNITS, t[2])))
                 throw new Error(`'${text.trim()}' is not a time; write it like 250us, 1.5ms, 2s, or ` +
                                 "infinity to report nothing");
         return Math.round(terms.reduce((sum, [, n, unit]) => sum + n * UNITS[unit], 0));

@@ -7,7 +7,7 @@
  */
 
 import { showStack } from "./change.js";
-import { button, make, quoted, setChildren } from "./dom.js";
+import { button, make, quoted, setChildren, setText } from "./dom.js";
 import { clock, count, duration, exactDuration, plural } from "./format.js";
 import { stateBar } from "./states.js";
 
@@ -52,6 +52,43 @@ function causesOf(violation) {
         ].filter(([, value]) => value !== "");
 }
 
+/* Its buttons stay as the window ends: somebody may be about to press one. */
+class Item {
+        constructor(bus, show, violation) {
+                const { binding, unit } = violation;
+
+                this.open = make("span", { class: "tl-label tl-orange" }, "open");
+                this.sentence = make("div", {});
+                this.bar = make("div", {});
+                this.causes = make("dl", { class: "tl-causes" });
+                this.stack = button("Kernel stack", "link", () => showStack(bus, this.violation));
+                this.node = make("li", { class: "tl-violation" },
+                        make("div", { class: "tl-when" },
+                             make("time", {}, isNaN(violation.when) ? "earlier" : clock(violation.when)), this.open),
+                        make("div", { class: "tl-what" },
+                             make("button", { type: "button", class: "tl-button tl-link",
+                                              click: () => show(binding) }, quoted(binding)),
+                             taskOf(violation),
+                             unit && !binding.startsWith(`${unit}/`) ? [" of ", quoted(unit)] : []),
+                        this.sentence, this.bar, this.causes, this.stack);
+                this.update(violation);
+        }
+
+        update(violation) {
+                if (violation === this.violation)
+                        return;
+                this.violation = violation;
+                this.open.hidden = violation.took !== null;
+                setText(this.sentence, sentenceOf(violation));
+                this.bar.replaceChildren(...[stateBar(violation.took ?? violation)].filter(Boolean));
+                const causes = causesOf(violation);
+                this.causes.hidden = causes.length === 0;
+                this.causes.replaceChildren(...causes.map(([name, value]) =>
+                        make("div", {}, make("dt", {}, name), " ", make("dd", {}, quoted(value)))));
+                this.stack.hidden = violation.state !== "sleeping" || violation.blockedIn === "";
+        }
+}
+
 export class ViolationList {
         /* show(name): goes to a binding. */
         constructor(bus, show) {
@@ -68,35 +105,11 @@ export class ViolationList {
                 this.node = make("div", {}, this.none, this.list, this.more);
         }
 
-        makeItem(violation) {
-                const { binding, unit, state } = violation;
-                const causes = causesOf(violation);
-                const asleep = state === "sleeping" && violation.blockedIn !== "";
-
-                return make("li", { class: "tl-violation" },
-                        make("div", { class: "tl-when" },
-                             make("time", {}, isNaN(violation.when) ? "earlier" : clock(violation.when)),
-                             violation.took ? null : make("span", { class: "tl-label tl-orange" }, "open")),
-                        make("div", { class: "tl-what" },
-                             make("button", { type: "button", class: "tl-button tl-link",
-                                              click: () => this.show(binding) }, quoted(binding)),
-                             taskOf(violation),
-                             unit && !binding.startsWith(`${unit}/`) ? [" of ", quoted(unit)] : []),
-                        make("div", {}, sentenceOf(violation)),
-                        stateBar(violation.took ?? violation),
-                        causes.length === 0 ? null : make("dl", { class: "tl-causes" }, causes.map(([name, value]) =>
-                                make("div", {}, make("dt", {}, name), " ", make("dd", {}, quoted(value))))),
-                        asleep ? button("Kernel stack", "link", () => showStack(this.bus, violation)) : null);
-        }
-
-        /* One that has not changed keeps its element. */
         itemOf(violation) {
-                let item = this.items.get(violation.id);
+                const item = this.items.get(violation.id) ?? new Item(this.bus, this.show, violation);
 
-                if (item?.violation !== violation) {
-                        item = { violation, node: this.makeItem(violation) };
-                        this.items.set(violation.id, item);
-                }
+                this.items.set(violation.id, item);
+                item.update(violation);
                 return item.node;
         }
 
