@@ -120,7 +120,9 @@ class Page {
                 const { model } = this;
                 const empty = model.isComplete && model.bindings.size === 0;
 
-                this.list.update(model, this.filter.value);
+                /* Until the next daemon has told its bindings, those of the last one stay as they are. */
+                if (model.isComplete)
+                        this.list.update(model, this.filter.value);
                 this.violations.update(model);
                 this.empty.hidden = !empty;
                 this.bindingsCard.hidden = empty;
