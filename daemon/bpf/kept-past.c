@@ -28,7 +28,7 @@ const char *kept_get_build_id(const KeptBinding *binding) {
 }
 
 static Histogram *lengths_of_build(const Kept *kept, uint32_t index, size_t i) {
-        return &kept->build_lengths[index * PAST_N_BUILDS + i];
+        return &kept->build_lengths[(size_t) index * PAST_N_BUILDS + i];
 }
 
 static void set_build(Kept *kept, uint32_t index, size_t i, const PastBuild *build) {
