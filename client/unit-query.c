@@ -13,7 +13,6 @@
 
 #include <ctype.h>
 #include <err.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -245,22 +244,18 @@ static uint32_t find_container_pid(sd_bus *bus, const char *unit) {
 }
 
 /* Reads what a process runs: if it has just been made, as soon as that has begun. */
-static bool read_running(uint32_t pid, char path[static PATH_MAX]) {
+static int read_running(uint32_t pid, char **ret) {
         const struct timespec pause = { .tv_nsec = BEGIN_NSEC };
-        char link[64];
-        ssize_t n;
+        int r;
 
-        (void) snprintf(link, sizeof(link), "/proc/%u/exe", pid);
-        for (unsigned i = 0; i < BEGIN_TRIES; i++) {
-                n = readlink(link, path, PATH_MAX - 1);
-                if (n <= 0)
-                        return false;
-                path[n] = '\0';
-                if (!program_is_not_begun(path))
-                        return true;
+        r = program_of_process(pid, ret);
+        for (unsigned i = 1; i < BEGIN_TRIES && r >= 0 && program_is_not_begun(*ret); i++) {
                 (void) nanosleep(&pause, NULL);
+                free(*ret);
+                *ret = NULL;
+                r = program_of_process(pid, ret);
         }
-        return true;
+        return r;
 }
 
 /*
@@ -268,9 +263,10 @@ static bool read_running(uint32_t pid, char path[static PATH_MAX]) {
  * file is not there any more.
  */
 static char *find_running(uint32_t pid, Root *ret_root) {
-        char path[PATH_MAX], *running = NULL;
+        _cleanup_free_ char *path = NULL;
+        char *running = NULL;
 
-        if (pid == 0 || !read_running(pid, path) || root_of_process(pid, ret_root) < 0)
+        if (read_running(pid, &path) < 0 || root_of_process(pid, ret_root) < 0)
                 return NULL;
         return root_resolve(ret_root, path, &running) < 0 ? NULL : running;
 }

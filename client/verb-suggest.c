@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/duration.h"
+#include "base/program.h"
 #include "base/sentence.h"
 #include "base/system-call.h"
 #include "budget.h"
@@ -263,17 +264,14 @@ static int add_libraries(const Look *look, uint32_t pid, const char *program,
 /* What the program that its main process runs has, and what it does; and its libraries. */
 static int add_program(Client *client, const Look *look, const char *unit, Candidates *candidates) {
         uint32_t pid = unit_main_pid_query(&client->connection, unit);
-        char outside[64], inside[4096];
-        ssize_t n;
+        _cleanup_free_ char *inside = NULL;
+        char outside[64];
         int r;
 
-        if (pid == 0)
-                return 0;
+        r = program_of_process(pid, &inside);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
         (void) snprintf(outside, sizeof(outside), "/proc/%" PRIu32 "/exe", pid);
-        n = readlink(outside, inside, sizeof(inside) - 1);
-        if (n < 0)
-                return 0;
-        inside[n] = '\0';
         r = candidates_add_loop(candidates, look->idle_ns, CALLS_N, outside);
         if (r >= 0)
                 r = candidates_add_usdt(candidates, look->stretches, look->stacks, outside, inside);

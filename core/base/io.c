@@ -3,7 +3,9 @@
 #include "base/io.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
+#include <string.h>
 #include <unistd.h>
 
 int write_all(int fd, const char *text, size_t size) {
@@ -20,5 +22,21 @@ int write_all(int fd, const char *text, size_t size) {
                 text += n;
                 size -= (size_t) n;
         }
+        return 0;
+}
+
+int read_link(const char *path, char **ret) {
+        char target[PATH_MAX];
+        ssize_t n = readlink(path, target, sizeof(target));
+        char *copy;
+
+        if (n < 0)
+                return -errno;
+        if (n == sizeof(target))
+                return -ENAMETOOLONG;
+        copy = strndup(target, (size_t) n);
+        if (!copy)
+                return -ENOMEM;
+        *ret = copy;
         return 0;
 }

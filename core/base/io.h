@@ -7,4 +7,7 @@
 /* Writes all of it, also where that has to be waited for. Returns 0 or a negative errno. */
 int write_all(int fd, const char *text, size_t size);
 
+/* As readlink(), in memory that the caller frees. Returns 0 or a negative errno. */
+int read_link(const char *path, char **ret);
+
 #endif

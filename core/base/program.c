@@ -13,7 +13,17 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/root.h"
+
+int program_of_process(uint32_t pid, char **ret) {
+        char link[64];
+
+        if (pid == 0)
+                return -ESRCH;
+        (void) snprintf(link, sizeof(link), "/proc/%" PRIu32 "/exe", pid);
+        return read_link(link, ret);
+}
 
 static bool is_among(const char *program, const char *const *names, size_t n) {
         const char *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;

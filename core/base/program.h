@@ -5,7 +5,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What programs of units are there for, and whose files are meant where they start containers. */
+/*
+ * What programs of units are there for, what their processes run, and whose files are meant where
+ * they start containers.
+ */
+
+/*
+ * The path of what a process runs, as /proc shows it: with " (deleted)" if it is not there any
+ * more, and with any bytes. Returns 0 or a negative errno; the caller frees it.
+ */
+int program_of_process(uint32_t pid, char **ret);
 
 /* Is it a program that runs others in containers, and is the main process of a unit itself? */
 bool program_starts_containers(const char *program);

@@ -12,6 +12,8 @@
 #include <fcntl.h>
 #include <limits.h>
 
+#include "base/io.h"
+
 #define DEPTH_MAX 64
 #define LINKS_MAX 40
 
@@ -39,16 +41,10 @@ int root_copy(const Root *root, Root *ret) {
 
 /* In a tree that is mounted elsewhere, it is the path there. */
 int root_path_of_fd(int fd, char **ret) {
-        char link[sizeof("/proc/self/fd/") + 3 * sizeof(int)], path[PATH_MAX];
-        ssize_t n;
+        char link[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
 
         (void) snprintf(link, sizeof(link), "/proc/self/fd/%i", fd);
-        n = readlink(link, path, sizeof(path) - 1);
-        if (n < 0)
-                return -errno;
-        path[n] = '\0';
-        *ret = strdup(path);
-        return *ret ? 0 : -ENOMEM;
+        return read_link(link, ret);
 }
 
 /* Takes over fd, a directory, or a negative errno. */

@@ -114,17 +114,12 @@ static bool is_interpreter(const char *program) {
 
 char *binding_running_program(const Binding *binding) {
         uint32_t pid = binding->view.container_pid ?: binding->view.main_pid;
-        char link[64], path[PATH_MAX];
-        ssize_t n;
+        _cleanup_free_ char *path = NULL;
 
-        if (pid == 0)
+        if (program_of_process(pid, &path) < 0 || !text_is_printable(path) ||
+            program_is_not_begun(path))
                 return NULL;
-        (void) snprintf(link, sizeof(link), "/proc/%u/exe", pid);
-        n = readlink(link, path, sizeof(path) - 1);
-        if (n <= 0)
-                return NULL;
-        path[n] = '\0';
-        return text_is_printable(path) && !program_is_not_begun(path) ? strdup(path) : NULL;
+        return TAKE_PTR(path);
 }
 
 /* For a sentence about ExecStart=: what its main process has become. */

@@ -11,9 +11,9 @@
 #include <ctype.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 
 #include "base/cleanup.h"
+#include "base/program.h"
 #include "base/root.h"
 #include "file/processes.h"
 
@@ -27,16 +27,10 @@ static bool is_done(const MappedFile *file, const FileMaps *maps) {
 /* Its program can be opened, what else it has mapped cannot. */
 static void note_old(uint32_t pid, const MappedIdentity *identity, const char *path,
                      FileMaps *maps) {
-        char link[64], program[PATH_MAX];
-        ssize_t n;
+        _cleanup_free_ char *program = NULL;
 
         maps->is_replaced = true;
-        (void) snprintf(link, sizeof(link), "/proc/%" PRIu32 "/exe", pid);
-        n = readlink(link, program, sizeof(program) - 1);
-        if (n <= 0)
-                return;
-        program[n] = '\0';
-        if (maps->old.pid == 0 && streq(program, path))
+        if (maps->old.pid == 0 && program_of_process(pid, &program) >= 0 && streq(program, path))
                 maps->old = (OldProgram){ .pid = pid, .mapped = *identity };
 }
 
@@ -130,17 +124,15 @@ static bool is_main_program(const Binding *binding) {
 }
 
 void file_maps_of_main_program(const Binding *binding, FileMaps *maps) {
-        char link[64], path[sizeof("/ (deleted)")];
+        _cleanup_free_ char *path = NULL;
         _cleanup_close_ int fd = -EBADF;
-        ssize_t n;
+        char link[64];
 
         if (maps->is_mapped || maps->old.pid > 0 || binding->view.main_pid == 0 ||
-            !is_main_program(binding))
+            !is_main_program(binding) || program_of_process(binding->view.main_pid, &path) < 0 ||
+            !streq(path, "/ (deleted)"))
                 return;
         (void) snprintf(link, sizeof(link), "/proc/%u/exe", binding->view.main_pid);
-        n = readlink(link, path, sizeof(path));
-        if (n != sizeof(path) - 1 || memcmp(path, "/ (deleted)", (size_t) n) != 0)
-                return;
         fd = open(link, O_RDONLY | O_CLOEXEC);
         if (fd < 0)
                 return;

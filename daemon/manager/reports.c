@@ -13,6 +13,7 @@
 
 #include "manager/reports.h"
 
+#include "base/program.h"
 #include "base/sentence.h"
 #include "base/unit-name.h"
 #include "cgroup.h"
@@ -26,17 +27,12 @@
 
 /* Fit to be shown: programs and tasks can have any bytes in their names. */
 static int read_executable(uint32_t pid, char **ret) {
-        char link[64], path[4096];
-        ssize_t n;
+        _cleanup_free_ char *path = NULL;
+        int r;
 
-        if (pid == 0)
-                return -ESRCH;
-        (void) snprintf(link, sizeof(link), "/proc/%u/exe", pid);
-        n = readlink(link, path, sizeof(path) - 1);
-        if (n < 0)
-                return -errno;
-
-        path[n] = '\0';
+        r = program_of_process(pid, &path);
+        if (r < 0)
+                return r;
         *ret = text_escape(path);
         return *ret ? 0 : -ENOMEM;
 }

@@ -4,8 +4,10 @@
 
 #include "base/program.h"
 
+#include <errno.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "test.h"
 
 static void test_names(void **state) {
@@ -40,11 +42,20 @@ static void test_no_container(void **state) {
         assert_int_equal(found.pid, 0);
 }
 
+static void test_of_process(void **state) {
+        _cleanup_free_ char *path = NULL;
+
+        assert_int_equal(program_of_process((uint32_t) getpid(), &path), 0);
+        assert_string_equal(strrchr(path, '/'), "/test-program-name");
+        assert_int_equal(program_of_process(0, &path), -ESRCH);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_names),
                 cmocka_unit_test(test_scopes),
                 cmocka_unit_test(test_no_container),
+                cmocka_unit_test(test_of_process),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
