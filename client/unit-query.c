@@ -275,21 +275,54 @@ uint32_t unit_main_pid_query(Connection *connection, const char *unit) {
         return connection_open(connection) < 0 ? 0 : find_main_pid(connection->bus, unit);
 }
 
-/* A wrapper is not what somebody wants to measure. Takes program, or frees it. */
-static char *prefer_running(sd_bus *bus, const char *unit, Root *ret_root, char *program) {
-        _cleanup_free_ char *configured = NULL;
-        char *running = find_running(find_main_pid(bus, unit), ret_root);
+/* A setting of a service that is a path; NULL: it has none, or it is not known. */
+static char *ask_path(sd_bus *bus, const char *unit, const char *setting) {
+        _cleanup_free_ char *path = NULL, *value = NULL;
 
-        if (running && root_resolve(ret_root, program, &configured) < 0)
-                configured = NULL;
-        if (!running || streq_empty(running, configured)) {
-                free(running);
-                return program;
+        if (sd_bus_path_encode(SYSTEMD_PATH "/unit", unit, &path) < 0 ||
+            sd_bus_get_property_string(bus, SYSTEMD_NAME, path, SYSTEMD_NAME ".Service", setting,
+                                       NULL, &value) < 0 ||
+            *value == '\0')
+                return NULL;
+        return TAKE_PTR(value);
+}
+
+/* The tree in which a service will run, if none of its processes shows that. Says what is wrong. */
+static int find_configured_root(sd_bus *bus, const char *unit, Root *ret) {
+        _cleanup_free_ char *image = ask_path(bus, unit, "RootImage");
+        _cleanup_free_ char *directory = NULL;
+        int r;
+
+        if (image) {
+                warnx("The files of %s are in its RootImage=, which only its processes see: start "
+                      "it, and be root",
+                      unit);
+                return -ENOENT;
         }
+        directory = ask_path(bus, unit, "RootDirectory");
+        if (!directory)
+                return 0;
+        r = root_of_directory(&ROOT_OWN, directory, ret);
+        if (r < 0)
+                warnx("Cannot open %s, RootDirectory= of %s: %s", directory, unit, strerror(-r));
+        return r;
+}
+
+/* A wrapper is not what somebody wants to measure. Replaces *program. Says what is wrong. */
+static int prefer_running(sd_bus *bus, const char *unit, Root *ret_root, char **program) {
+        _cleanup_free_ char *running = find_running(find_main_pid(bus, unit), ret_root);
+        _cleanup_free_ char *configured = NULL;
+
+        /* Its file may be gone, but not the tree. */
+        if (!running)
+                return ret_root->fd >= 0 ? 0 : find_configured_root(bus, unit, ret_root);
+        if (root_resolve(ret_root, *program, &configured) >= 0 && streq(running, configured))
+                return 0;
         note("The main process of %s runs %s, not %s of its ExecStart=: write Executable=%s", unit,
-             running, program, running);
-        free(program);
-        return running;
+             running, *program, running);
+        free(*program);
+        *program = TAKE_PTR(running);
+        return 0;
 }
 
 /* The first program of its container. Takes program, which starts that, or frees it. */
@@ -332,10 +365,8 @@ int unit_program_query(Connection *connection, const char *name, Root *ret_root,
         *ret_root = ROOT_OWN;
         if (*ret && program_starts_containers(*ret))
                 return find_contained(connection->bus, asked, ret_root, ret);
-        if (*ret) {
-                *ret = prefer_running(connection->bus, asked, ret_root, *ret);
-                return 0;
-        }
+        if (*ret)
+                return prefer_running(connection->bus, asked, ret_root, ret);
         warnx("%s starts no program", id);
         return -ENOENT;
 }

@@ -32,7 +32,8 @@ int unit_find_missing(Connection *connection, const char *name, char **ret);
 /*
  * Asks which program a service runs: that of its main process, with a remark if it is another one
  * than its first ExecStart= names; if it does not run, or is somebody else's, that one. *ret is its
- * path in *ret_root, the tree that the main process sees: that of a RootDirectory=, for example.
+ * path in *ret_root, the tree that the main process sees, or will see: that of a RootDirectory=, for
+ * example.
  * Returns 0, or a negative errno after it has said what is wrong. The caller frees both.
  */
 int unit_program_query(Connection *connection, const char *name, Root *ret_root, char **ret);

@@ -72,6 +72,8 @@ start_fresh
 install -D "$victim" "$jail/opt/only"
 printf '[Service]\nRootDirectory=%s\nExecStart=/opt/only sleep:1000000000000\n' $jail >"$etc/only.service"
 systemctl daemon-reload
+matches "the functions of a unit with RootDirectory= can be had before it runs" \
+        "$(tlobctl functions only.service victim_a)" victim_a
 systemctl start only
 matches "the functions of a unit with RootDirectory= are those of its program" \
         "$(tlobctl functions only.service victim_a)" victim_a
