@@ -121,7 +121,9 @@ static void take_look(Manager *m, Binding *binding, const FileLook *look) {
         binding->look.step++;
         manager_look_later(m, binding);
         if (look->is_other || look->is_elsewhere) {
-                manager_settle_binding(m, binding);
+                /* Whoever checks the file keeps the old one, if the new one cannot be measured. */
+                if (binding->watch.due_usec == 0)
+                        manager_settle_binding(m, binding);
                 return;
         }
         if (look->is_mapped || look->n_processes == 0 || binding->look.step <= SAYING_STEP)
