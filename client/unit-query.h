@@ -32,7 +32,7 @@ int unit_find_missing(Connection *connection, const char *name, char **ret);
 /*
  * Asks which program a service runs: that of its main process, with a remark if it is another one
  * than its first ExecStart= names; if it does not run, or is somebody else's, that one. *ret is its
- * path in *ret_root, the tree that the main process sees, or will see: that of a RootDirectory=, for
+ * path in *ret_root, the tree that the main process sees, or will see: that of RootDirectory=, for
  * example.
  * Returns 0, or a negative errno after it has said what is wrong. The caller frees both.
  */

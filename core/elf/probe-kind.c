@@ -4,8 +4,11 @@
  * What a probe costs whoever comes upon it depends on the instruction that it is on: a factor of
  * fifty between the best and the worst. Which is which is decided by the kernel
  * (arch/x86/kernel/uprobes.c, *_setup_xol_ops()): it emulates branches, calls, push of a register
- * and nop; from Linux 6.18 on also longer nops, of which that of five bytes is replaced by a call.
- * All else is stepped: ret and pop too.
+ * and nop. Of longer nops, it knows those that it writes itself, each by all of its bytes: from
+ * Linux 6.18 on those of up to 8 bytes, of which it replaces that of 5 by a call; from Linux 7.2
+ * on those of up to 10, of which it replaces that of 10, and that of 5 no more (seen on 6.18, 7.1,
+ * 7.2 and 7.3). All else is stepped: ret and pop too. What has a prefix of a segment is refused, as
+ * that nop of 10 bytes is before 7.2.
  *
  * Later kernels may emulate more: then a probe costs less than is said here. The times were seen on
  * one machine, see tlob.binding(5).
@@ -59,10 +62,29 @@ static bool is_long_nop(const uint8_t *code, size_t size) {
         return size > 1 && code[0] == 0x0f && code[1] == 0x1f;
 }
 
-static bool is_nop5(const uint8_t *code, size_t size) {
-        static const uint8_t nop5[NOP5_SIZE] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+/* How long the nop is, if it is one of those that the kernel writes; else 0. */
+static size_t size_of_known_nop(const uint8_t *code, size_t size) {
+        static const uint8_t nops[][NOP10_SIZE] = {
+                { 0x90 },
+                { 0x66, 0x90 },
+                { 0x0f, 0x1f, 0x00 },
+                { 0x0f, 0x1f, 0x40, 0x00 },
+                { 0x0f, 0x1f, 0x44, 0x00, 0x00 },
+                { 0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00 },
+                { 0x0f, 0x1f, 0x80, 0x00, 0x00, 0x00, 0x00 },
+                { 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00 },
+                { 0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00 },
+                { 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00 },
+        };
 
-        return size >= sizeof(nop5) && memcmp(code, nop5, sizeof(nop5)) == 0;
+        for (size_t n = 1; n <= ELEMENTSOF(nops) && n <= size; n++)
+                if (memcmp(code, nops[n - 1], n) == 0)
+                        return n;
+        return 0;
+}
+
+static bool is_nop5(const uint8_t *code, size_t size) {
+        return size_of_known_nop(code, size) == NOP5_SIZE;
 }
 
 /* Where the instruction goes on behind its prefixes. */
@@ -81,28 +103,46 @@ static bool is_nop(const uint8_t *code, size_t size) {
         return size > 0 && (code[n] == 0x90 || is_long_nop(code + n, size - n));
 }
 
-ProbeKind probe_kind_of_code(const uint8_t *code, size_t size, bool knows_nops) {
-        size_t n = skip_prefixes(code, size);
+/* What the kernel makes of one that it knows. */
+static ProbeKind kind_of_nop(size_t size, ProbeNops nops) {
+        static const struct {
+                size_t emulated, optimised;
+        } sizes[] = {
+                [PROBE_NOPS_SHORT] = { .emulated = 2 },
+                [PROBE_NOPS_CALL_5] = { .emulated = 8, .optimised = NOP5_SIZE },
+                [PROBE_NOPS_CALL_10] = { .emulated = NOP10_SIZE, .optimised = NOP10_SIZE },
+        };
+
+        if (size == sizes[nops].optimised)
+                return PROBE_OPTIMISED;
+        if (size <= sizes[nops].emulated)
+                return PROBE_EMULATED;
+        return size == NOP10_SIZE ? PROBE_UNKNOWN : PROBE_STEPPED;
+}
+
+ProbeKind probe_kind_of_code(const uint8_t *code, size_t size, ProbeNops nops) {
+        size_t n = skip_prefixes(code, size), nop;
 
         if (size == 0)
                 return PROBE_UNKNOWN;
-        if (knows_nops && is_nop5(code, size))
-                return PROBE_OPTIMISED;
-        if (is_push(code, size))
-                return PROBE_EMULATED;
-        if (code[n] == 0x90 || (knows_nops && is_long_nop(code + n, size - n)))
+        nop = size_of_known_nop(code, size);
+        if (nop > 0)
+                return kind_of_nop(nop, nops);
+        if (is_push(code, size) || code[n] == 0x90)
                 return PROBE_EMULATED;
         if (is_branch(code + n, size - n) && !memchr(code, OPERAND_SIZE, n))
                 return PROBE_EMULATED;
         return PROBE_STEPPED;
 }
 
-static bool kernel_knows_nops(void) {
+ProbeNops probe_nops_of_kernel(void) {
         unsigned major, minor;
         struct utsname name;
 
-        return uname(&name) == 0 && sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
-               (major > 6 || (major == 6 && minor >= 18));
+        if (uname(&name) < 0 || sscanf(name.release, "%u.%u", &major, &minor) != 2 || major < 6 ||
+            (major == 6 && minor < 18))
+                return PROBE_NOPS_SHORT;
+        return major < 7 || (major == 7 && minor < 2) ? PROBE_NOPS_CALL_5 : PROBE_NOPS_CALL_10;
 }
 
 ProbeKind probe_kind_at(int fd, uint64_t offset) {
@@ -110,9 +150,8 @@ ProbeKind probe_kind_at(int fd, uint64_t offset) {
         uint8_t code[PROBE_CODE_MAX];
         ssize_t n = elf_read(fd, code, sizeof(code), offset);
 
-        return n > 0 ? probe_kind_of_code(code, (size_t) n, kernel_knows_nops()) : PROBE_UNKNOWN;
+        return n > 0 ? probe_kind_of_code(code, (size_t) n, probe_nops_of_kernel()) : PROBE_UNKNOWN;
 #else
-        (void) kernel_knows_nops;
         return PROBE_UNKNOWN;
 #endif
 }

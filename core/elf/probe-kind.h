@@ -9,7 +9,7 @@
 /* What the kernel does with the instruction under a probe; the dearer, the higher. */
 typedef enum ProbeKind {
         PROBE_UNKNOWN,
-        PROBE_OPTIMISED, /* a nop of five bytes becomes a call: no trap */
+        PROBE_OPTIMISED, /* a nop becomes a call: no trap */
         PROBE_EMULATED,  /* one trap */
         PROBE_STEPPED,   /* executed somewhere else, in a single step: two traps */
         PROBE_N_KINDS,
@@ -20,15 +20,28 @@ const char *probe_kind_to_string(ProbeKind kind);
 
 #define PROBE_CODE_MAX 15 /* bytes of an instruction */
 
-/* knows_nops: as Linux 6.18 and newer do those of several bytes. */
-ProbeKind probe_kind_of_code(const uint8_t *code, size_t size, bool knows_nops);
+/* Which nops the kernel knows. */
+typedef enum ProbeNops {
+        PROBE_NOPS_SHORT,   /* of one byte, with any prefixes */
+        PROBE_NOPS_CALL_5,  /* Linux 6.18: up to 8 bytes; that of 5 becomes a call */
+        PROBE_NOPS_CALL_10, /* Linux 7.2: up to 10 bytes; that of 10 becomes a call */
+} ProbeNops;
+
+ProbeNops probe_nops_of_kernel(void);
+
+/* PROBE_UNKNOWN is also what the kernel puts no probe on. */
+ProbeKind probe_kind_of_code(const uint8_t *code, size_t size, ProbeNops nops);
 
 /* Of the instruction at that offset in a file, on the kernel that runs. */
 ProbeKind probe_kind_at(int fd, uint64_t offset);
 
-#define NOP5_SIZE 5
+#define NOP5_SIZE  5
+#define NOP10_SIZE 10
 
-/* Is it the nop that Linux 6.18 and newer replace with a call, whatever the kernel that runs? */
+/*
+ * Is it the nop that Linux 6.18 to 7.1 replace with a call, whatever the kernel that runs? That
+ * call overwrites what is below the stack pointer; what 7.2 puts in place of 10 bytes does not.
+ */
 bool probe_is_on_nop5(int fd, uint64_t offset);
 
 /* Is it a nop of whatever length? */

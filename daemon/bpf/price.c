@@ -24,21 +24,28 @@
 #define TIMER_NS UINT64_C(30000)
 #define PATIENCE 100 /* times twice that */
 
-void price_optimised(void);
+void price_nop5(void);
+void price_nop10(void);
 void price_emulated(void);
 void price_stepped(void);
 
 #if defined(__x86_64__)
 __asm__(".pushsection .text\n"
-        ".type price_optimised, @function\n"
-        "price_optimised: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n ret\n"
+        ".type price_nop5, @function\n"
+        "price_nop5: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n ret\n"
+        ".type price_nop10, @function\n"
+        "price_nop10: .byte 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00\n ret\n"
         ".type price_emulated, @function\n"
         "price_emulated: nop\n ret\n"
         ".type price_stepped, @function\n"
         "price_stepped: xor %eax, %eax\n ret\n"
         ".popsection\n");
 #else
-__attribute__((noinline)) void price_optimised(void) {
+__attribute__((noinline)) void price_nop5(void) {
+        __asm__ volatile("nop");
+}
+
+__attribute__((noinline)) void price_nop10(void) {
         __asm__ volatile("nop");
 }
 
@@ -185,8 +192,9 @@ static uint64_t time_timer(void) {
 
 /* The program finds no site for that cookie, and comes back at once. A window takes more. */
 void price_find(Price *price, int prog_fd, bool multi, Detacher *detacher) {
-        static void (*const functions[PROBE_N_KINDS])(void) = {
-                [PROBE_OPTIMISED] = price_optimised,
+        void (*const functions[PROBE_N_KINDS])(void) = {
+                [PROBE_OPTIMISED] =
+                        probe_nops_of_kernel() == PROBE_NOPS_CALL_10 ? price_nop10 : price_nop5,
                 [PROBE_EMULATED] = price_emulated,
                 [PROBE_STEPPED] = price_stepped,
         };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * A daemon for a package, and its library: -DVERSION=1, 2 or 3. In each version the functions are at
- * other places, and the third lacks those that are measured. It calls them without an end, checks
- * what they return, and at SIGTERM writes one line: "VERSION SERVES WORKS".
+ * A daemon for a package, and its library: -DVERSION=1, 2 or 3. In each version the functions are
+ * at other places, and the third lacks those that are measured. It calls them without an end,
+ * checks what they return, and at SIGTERM writes one line: "VERSION SERVES WORKS".
  *
  * SIGHUP starts another process of the program that is there now, as daemons do which hand over to
  * their next version.

@@ -8,52 +8,75 @@
 #include "base/cleanup.h"
 #include "test.h"
 
-#define assert_kind(expected, knows_nops, ...)                                                     \
+#define assert_kind(expected, nops, ...)                                                           \
         do {                                                                                       \
                 static const uint8_t code[] = { __VA_ARGS__ };                                     \
                                                                                                    \
-                assert_int_equal(probe_kind_of_code(code, sizeof(code), knows_nops), expected);    \
+                assert_int_equal(probe_kind_of_code(code, sizeof(code), nops), expected);          \
         } while (0)
 
 static void test_emulated(void **state) {
-        assert_kind(PROBE_EMULATED, false, 0x55);                              /* push %rbp */
-        assert_kind(PROBE_EMULATED, false, 0x41, 0x54);                        /* push %r12 */
-        assert_kind(PROBE_EMULATED, false, 0xeb, 0x10);                        /* jmp */
-        assert_kind(PROBE_EMULATED, false, 0xe9, 0, 0, 0, 0);                  /* jmp */
-        assert_kind(PROBE_EMULATED, false, 0xf2, 0xe9, 0, 0, 0, 0);            /* bnd jmp */
-        assert_kind(PROBE_EMULATED, false, 0xe8, 0, 0, 0, 0);                  /* call */
-        assert_kind(PROBE_EMULATED, false, 0x74, 0x10);                        /* je */
-        assert_kind(PROBE_EMULATED, false, 0x0f, 0x84, 0, 0, 0, 0);            /* je */
-        assert_kind(PROBE_EMULATED, false, 0x90);                              /* nop */
-        assert_kind(PROBE_EMULATED, false, 0x66, 0x90);                        /* xchg %ax, %ax */
-        assert_kind(PROBE_EMULATED, true, 0x0f, 0x1f, 0x40, 0x00);             /* nop of 4 bytes */
-        assert_kind(PROBE_EMULATED, true, 0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00); /* of 6 */
+        assert_kind(PROBE_EMULATED, PROBE_NOPS_SHORT, 0x55);                    /* push %rbp */
+        assert_kind(PROBE_EMULATED, PROBE_NOPS_SHORT, 0x41, 0x54);              /* push %r12 */
+        assert_kind(PROBE_EMULATED, PROBE_NOPS_SHORT, 0xeb, 0x10);              /* jmp */
+        assert_kind(PROBE_EMULATED, PROBE_NOPS_SHORT, 0xe9, 0, 0, 0, 0);        /* jmp */
+        assert_kind(PROBE_EMULATED, PROBE_NOPS_SHORT, 0xf2, 0xe9, 0, 0, 0, 0);  /* bnd jmp */
+        assert_kind(PROBE_EMULATED, PROBE_NOPS_SHORT, 0xe8, 0, 0, 0, 0);        /* call */
+        assert_kind(PROBE_EMULATED, PROBE_NOPS_SHORT, 0x74, 0x10);              /* je */
+        assert_kind(PROBE_EMULATED, PROBE_NOPS_SHORT, 0x0f, 0x84, 0, 0, 0, 0);  /* je */
+        assert_kind(PROBE_EMULATED, PROBE_NOPS_SHORT, 0x90);                    /* nop */
+        assert_kind(PROBE_EMULATED, PROBE_NOPS_SHORT, 0x66, 0x90);              /* xchg %ax, %ax */
+        assert_kind(PROBE_EMULATED, PROBE_NOPS_CALL_5, 0x0f, 0x1f, 0x40, 0x00); /* nop of 4 bytes */
+        assert_kind(PROBE_EMULATED, PROBE_NOPS_CALL_5, 0x66, 0x0f, 0x1f, 0x44, 0x00,
+                    0x00); /* of 6 */
 }
 
 static void test_stepped(void **state) {
-        assert_kind(PROBE_STEPPED, true, 0xc3);                   /* ret */
-        assert_kind(PROBE_STEPPED, true, 0xf3, 0xc3);             /* rep ret */
-        assert_kind(PROBE_STEPPED, true, 0x5d);                   /* pop %rbp */
-        assert_kind(PROBE_STEPPED, true, 0xf3, 0x0f, 0x1e, 0xfa); /* endbr64 */
-        assert_kind(PROBE_STEPPED, true, 0x48, 0x89, 0xe5);       /* mov %rsp, %rbp */
-        assert_kind(PROBE_STEPPED, true, 0xff, 0x25, 0, 0, 0, 0); /* jmp *(%rip) */
-        assert_kind(PROBE_STEPPED, true, 0x66, 0xe8, 0x00, 0x00); /* callw */
-        assert_kind(PROBE_STEPPED, true, 0x0f, 0x05);             /* syscall */
-        assert_kind(PROBE_STEPPED, true, 0x41, 0x5c);             /* pop %r12 */
+        assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0xc3);                   /* ret */
+        assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0xf3, 0xc3);             /* rep ret */
+        assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0x5d);                   /* pop %rbp */
+        assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0xf3, 0x0f, 0x1e, 0xfa); /* endbr64 */
+        assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0x48, 0x89, 0xe5);       /* mov %rsp, %rbp */
+        assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0xff, 0x25, 0, 0, 0, 0); /* jmp *(%rip) */
+        assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0x66, 0xe8, 0x00, 0x00); /* callw */
+        assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0x0f, 0x05);             /* syscall */
+        assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0x41, 0x5c);             /* pop %r12 */
 }
 
 /* Before Linux 6.18 it is an instruction like any other. */
 static void test_nop_of_five(void **state) {
-        assert_kind(PROBE_OPTIMISED, true, 0x0f, 0x1f, 0x44, 0x00, 0x00);
-        assert_kind(PROBE_STEPPED, false, 0x0f, 0x1f, 0x44, 0x00, 0x00);
-        assert_kind(PROBE_STEPPED, false, 0x0f, 0x1f, 0x40, 0x00);
+        assert_kind(PROBE_OPTIMISED, PROBE_NOPS_CALL_5, 0x0f, 0x1f, 0x44, 0x00, 0x00);
+        assert_kind(PROBE_STEPPED, PROBE_NOPS_SHORT, 0x0f, 0x1f, 0x44, 0x00, 0x00);
+        assert_kind(PROBE_STEPPED, PROBE_NOPS_SHORT, 0x0f, 0x1f, 0x40, 0x00);
+}
+
+/* What usdt.h of libbpf writes behind a nop, and Linux 7.2 replaces. */
+static void test_nop_of_ten(void **state) {
+#define NOP10 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00
+        assert_kind(PROBE_OPTIMISED, PROBE_NOPS_CALL_10, NOP10);
+        assert_kind(PROBE_UNKNOWN, PROBE_NOPS_CALL_5, NOP10);
+        assert_kind(PROBE_UNKNOWN, PROBE_NOPS_SHORT, NOP10);
+        assert_kind(PROBE_EMULATED, PROBE_NOPS_CALL_10, 0x90, NOP10);
+        /* That of five bytes is an ordinary one then. */
+        assert_kind(PROBE_EMULATED, PROBE_NOPS_CALL_10, 0x0f, 0x1f, 0x44, 0x00, 0x00);
+        /* As long, but none that the kernel writes. */
+        assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0x66, 0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00,
+                    0x00, 0x00, 0x00);
+}
+
+static void test_nop_of_nine(void **state) {
+#define NOP9 0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00
+        assert_kind(PROBE_EMULATED, PROBE_NOPS_CALL_10, NOP9);
+        assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_5, NOP9);
+        assert_kind(PROBE_EMULATED, PROBE_NOPS_CALL_5, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00,
+                    0x00);
 }
 
 static void test_cut(void **state) {
-        assert_int_equal(probe_kind_of_code(NULL, 0, true), PROBE_UNKNOWN);
-        assert_kind(PROBE_STEPPED, true, 0x0f);
-        assert_kind(PROBE_STEPPED, true, 0x41);
-        assert_kind(PROBE_STEPPED, true, 0x66);
+        assert_int_equal(probe_kind_of_code(NULL, 0, PROBE_NOPS_CALL_10), PROBE_UNKNOWN);
+        assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0x0f);
+        assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0x41);
+        assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0x66);
         assert_int_equal(probe_kind_at(-EBADF, 0), PROBE_UNKNOWN);
 }
 
@@ -77,7 +100,8 @@ static void test_costs(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_emulated),    cmocka_unit_test(test_stepped),
-                cmocka_unit_test(test_nop_of_five), cmocka_unit_test(test_cut),
+                cmocka_unit_test(test_nop_of_five), cmocka_unit_test(test_nop_of_ten),
+                cmocka_unit_test(test_nop_of_nine), cmocka_unit_test(test_cut),
                 cmocka_unit_test(test_costs),
         };
 
