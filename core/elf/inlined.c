@@ -8,7 +8,9 @@
  * All entries are looked at twice: once for the function's own entry, once for the copies. Of a
  * large program that takes longer than anybody wants to wait, so the count may be incomplete. Where
  * units are in files of their own (-gsplit-dwarf), it is, too. What is in the file that several
- * share (dwz -m) is there once only, so its offset there tells enough: that file is not opened.
+ * share (dwz -m) is there once only, so its offset there tells enough of a function that is in
+ * there, and that file is not opened: where it is says a file that nobody need believe. Of other
+ * functions the count is incomplete then, if copies of any are in there.
  */
 
 #include "elf/inlined.h"
@@ -113,14 +115,21 @@ static void take_name(Search *search, Dwarf_Die *die) {
                 search->name = string_of(die, DW_AT_name);
 }
 
-/* The offset that an attribute refers to in a file that is shared with others. */
+/*
+ * The offset that an attribute refers to in a file that is shared with others: as dwz writes it, or
+ * as DWARF 5 has it.
+ */
 static bool shared_offset(const Dwarf_Attribute *value, Dwarf_Die *die, Dwarf_Off *ret) {
-        uint8_t address_size, offset_size;
+        uint8_t address_size, offset_size = 0;
         uint32_t narrow;
         Dwarf_Die unit;
 
-        if (value->form != DW_FORM_GNU_ref_alt ||
-            !dwarf_diecu(die, &unit, &address_size, &offset_size))
+        if (value->form == DW_FORM_ref_sup4)
+                offset_size = sizeof(narrow);
+        else if (value->form == DW_FORM_ref_sup8)
+                offset_size = sizeof(*ret);
+        else if (value->form != DW_FORM_GNU_ref_alt ||
+                 !dwarf_diecu(die, &unit, &address_size, &offset_size))
                 return false;
         /* Behind the section there are zeros: see dwarf-image.c. */
         memcpy(&narrow, value->valp, sizeof(narrow));
@@ -191,10 +200,13 @@ static int count_copy(Search *search, Dwarf_Die *die) {
         if (dwarf_tag(die) != DW_TAG_inlined_subroutine ||
             !dwarf_attr(die, DW_AT_abstract_origin, &value))
                 return 1;
-        /* Of the others there, the names are not known. */
-        if (shared_offset(&value, die, &shared) && search->is_shared)
-                search->copies.n += shared == search->origin;
-        else if (!dwarf_formref_die(&value, &origin))
+        /* Of those there, the names are not known. */
+        if (shared_offset(&value, die, &shared)) {
+                if (search->is_shared)
+                        search->copies.n += shared == search->origin;
+                else
+                        search->copies.is_complete = false;
+        } else if (!dwarf_formref_die(&value, &origin))
                 search->copies.is_complete = false;
         else
                 search->copies.n += is_ours_as_known(search, &origin);

@@ -174,8 +174,9 @@ static void assert_line(ElfFile *elf, const char *site, const char *function, un
 
 static void test_lines(void **state) {
         static const char *const variants[] = {
-                "full",     "dwarf4", "dwarf5",          "zlib",
-                "zlib-gnu", "split",  "with-debug-file", "by-link/stripped"
+                "full",     "dwarf4",  "dwarf5",          "zlib",
+                "zlib-gnu", "split",   "with-debug-file", "by-link/stripped",
+                "shared4",  "shared5", "shared-sup"
         };
         unsigned hidden = line_with("return n * 3"), again = line_with("int again"),
                  inlined = line_with("return n ^ sink"), empty = line_with("extern __typeof__");
@@ -224,6 +225,26 @@ static void test_inlined(void **state) {
         assert_false(copies.is_known);
         assert_ok(inlined_copies_count(split, ask_nm("again", ""), DEADLINE, &copies));
         assert_false(copies.is_known);
+}
+
+/*
+ * What files have in common is known by its place in the common one, which is not there: of other
+ * functions that could be any of those.
+ */
+static void test_shared(void **state) {
+        static const char *const variants[] = { "shared4", "shared5", "shared-sup" };
+        InlinedCopies copies;
+
+        for (size_t i = 0; i < ELEMENTSOF(variants); i++) {
+                _cleanup_(elf_file_freep) ElfFile *elf = open_variant(variants[i]);
+
+                assert_ok(inlined_copies_count(elf, ask_nm("kept", ""), DEADLINE, &copies));
+                assert_true(copies.is_known && copies.is_complete);
+                assert_int_equal(copies.n, 3);
+                assert_ok(inlined_copies_count(elf, ask_nm("again", ""), DEADLINE, &copies));
+                assert_true(copies.is_known && !copies.is_complete);
+                assert_int_equal(copies.n, 0);
+        }
 }
 
 /* Lines of other files, of damaged ones, and what is no line at all. */
@@ -297,8 +318,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_all_names), cmocka_unit_test(test_only_exported_names),
                 cmocka_unit_test(test_lines),     cmocka_unit_test(test_no_lines),
-                cmocka_unit_test(test_inlined),   cmocka_unit_test(test_list),
-                cmocka_unit_test(test_libraries),
+                cmocka_unit_test(test_inlined),   cmocka_unit_test(test_shared),
+                cmocka_unit_test(test_list),      cmocka_unit_test(test_libraries),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
