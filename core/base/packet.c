@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
+#include "base/sentence.h"
 
 #define NO_STRING UINT64_MAX
 
@@ -63,6 +64,15 @@ const char *packet_take_string(Packet *packet) {
         }
         packet->position += length + 1;
         return s;
+}
+
+const char *packet_take_text(Packet *packet) {
+        const char *s = packet_take_string(packet);
+
+        if (!s || text_is_printable(s))
+                return s;
+        packet->failed = true;
+        return NULL;
 }
 
 bool packet_is_good(const Packet *packet) {

@@ -33,6 +33,9 @@ uint64_t packet_take_number(Packet *packet);
 /* Owned by the packet; NULL if it is not there, or was NULL. */
 const char *packet_take_string(Packet *packet);
 
+/* The same of what is shown: whoever sent it, it is fit for that, or not there. */
+const char *packet_take_text(Packet *packet);
+
 /* Everything has fitted, or was there and nothing is left. */
 bool packet_is_good(const Packet *packet);
 

@@ -22,6 +22,8 @@
 #include "file/processes.h"
 #include "file/resolved-packet.h"
 
+#define ERROR_MAX 4095 /* of the kernel */
+
 typedef enum Question {
         QUESTION_RESOLVE,
         QUESTION_CURRENT,
@@ -157,6 +159,13 @@ static int answer_resolve(Packet *question, Packet *answer, int *ret_fd) {
         return 0;
 }
 
+/* 0 or a negative errno. */
+static int take_error(Packet *answer) {
+        uint64_t error = packet_take_number(answer);
+
+        return error <= ERROR_MAX ? -(int) error : -EBADMSG;
+}
+
 int answer_take_resolved(Packet *answer, int fd, Binding *binding, BindingFile **ret_file,
                          char **ret_error) {
         _cleanup_(binding_file_freep) BindingFile *file = binding_file_new();
@@ -168,8 +177,8 @@ int answer_take_resolved(Packet *answer, int fd, Binding *binding, BindingFile *
                 return -ENOMEM;
         }
         file->fd = fd;
-        r = -(int) packet_take_number(answer);
-        sentence = packet_take_string(answer);
+        r = take_error(answer);
+        sentence = packet_take_text(answer);
         if (r < 0)
                 return sentence ? sentence_error(r, ret_error, "%s", sentence) : r;
         r = packet_take_resolved(answer, &binding->resolved, file);
@@ -346,7 +355,7 @@ int answer_take_look(Packet *answer, FileLook *ret) {
         look.is_replaced = packet_take_number(answer);
         look.old = take_old(answer);
         look.n_processes = (unsigned) packet_take_number(answer);
-        running = packet_take_string(answer);
+        running = packet_take_text(answer);
         if (!packet_is_good(answer))
                 return -EBADMSG;
         if (running) {
@@ -387,7 +396,7 @@ static int answer_identify(Packet *question, Packet *answer) {
 
 int answer_take_identity(Packet *answer, dev_t *ret_device, ino_t *ret_inode,
                          bool *ret_is_program) {
-        int r = -(int) packet_take_number(answer);
+        int r = take_error(answer);
         dev_t device = packet_take_number(answer);
         ino_t inode = packet_take_number(answer);
         bool is_program = packet_take_number(answer);
@@ -434,7 +443,7 @@ static int answer_count(Packet *question, Packet *answer) {
 }
 
 int answer_take_count(Packet *answer, FileUsers *ret) {
-        int r = -(int) packet_take_number(answer);
+        int r = take_error(answer);
         FileUsers users = {};
 
         users.n_processes = (unsigned) packet_take_number(answer);

@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-#include "base/sentence.h"
-
 void packet_put_stamp(Packet *packet, const FileStamp *stamp) {
         packet_put_number(packet, stamp->size);
         packet_put_number(packet, stamp->mtime_ns);
@@ -55,7 +53,7 @@ static int take_site(Packet *packet, ElfSite *site) {
         int r;
 
         site->offset = packet_take_number(packet);
-        r = free_and_strdup(&site->function, packet_take_string(packet));
+        r = free_and_strdup(&site->function, packet_take_text(packet));
         site->distance = packet_take_number(packet);
         return r < 0 ? r : take_places(packet, site);
 }
@@ -85,8 +83,8 @@ static int take_exits(Packet *packet, FunctionExits *exits) {
         exits->n_switches = packet_take_number(packet);
         if (exits->n_returns > n || exits->n_switches > n - exits->n_returns)
                 return -EBADMSG;
-        return free_and_strdup(&exits->successor, packet_take_string(packet))
-                       ?: free_and_strdup(&exits->several, packet_take_string(packet));
+        return free_and_strdup(&exits->successor, packet_take_text(packet))
+                       ?: free_and_strdup(&exits->several, packet_take_text(packet));
 }
 
 /* How windows end. */
@@ -109,14 +107,6 @@ static int take_stop(Packet *packet, BindingSites *sites) {
                 return -EBADMSG;
         sites->how = (enum tlob_stop) how;
         return 0;
-}
-
-/* Shown as it is, so it has to be fit for that, whatever the reader has become. */
-static int take_start_code(Packet *packet, BindingResolved *resolved) {
-        const char *code = packet_take_string(packet);
-
-        return free_and_strdup(&resolved->start_code,
-                               code && text_is_printable(code) ? code : NULL);
 }
 
 static int take_kinds(Packet *packet, BindingResolved *resolved) {
@@ -166,11 +156,11 @@ void packet_put_resolved(Packet *packet, const BindingResolved *resolved, const 
 int packet_take_resolved(Packet *packet, BindingResolved *resolved, BindingFile *file) {
         int r;
 
-        r = free_and_strdup(&resolved->path, packet_take_string(packet));
+        r = free_and_strdup(&resolved->path, packet_take_text(packet));
         if (r >= 0)
-                r = free_and_strdup(&resolved->inner_path, packet_take_string(packet));
+                r = free_and_strdup(&resolved->inner_path, packet_take_text(packet));
         if (r >= 0)
-                r = free_and_strdup(&resolved->build_id, packet_take_string(packet));
+                r = free_and_strdup(&resolved->build_id, packet_take_text(packet));
         resolved->device = packet_take_number(packet);
         resolved->inode = packet_take_number(packet);
         resolved->mapped.device = packet_take_number(packet);
@@ -183,7 +173,7 @@ int packet_take_resolved(Packet *packet, BindingResolved *resolved, BindingFile 
         if (r >= 0)
                 r = take_stop(packet, &resolved->sites);
         if (r >= 0)
-                r = take_start_code(packet, resolved);
+                r = free_and_strdup(&resolved->start_code, packet_take_text(packet));
         if (r >= 0)
                 r = take_kinds(packet, resolved);
         resolved->copies = take_copies(packet);

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/packet.h"
+#include "base/words.h"
 #include "binding/keys.h"
 #include "bpf/kept.h"
 #include "call.h"
@@ -106,6 +108,47 @@ static int write_queue(const char *directory) {
         };
 
         return write_seed(directory, "journal-queue", "two", seed, sizeof(seed));
+}
+
+static void put_site(Packet *packet, uint64_t offset) {
+        packet_put_number(packet, offset);
+        packet_put_string(packet, "f");
+        packet_put_number(packet, 0); /* distance */
+        packet_put_number(packet, 1); /* places: of an offset and a semaphore each */
+        packet_put_number(packet, offset);
+        packet_put_number(packet, 0);
+}
+
+/* As packet_put_resolved(), behind the kind of the answer and an error. */
+static int write_answer(const char *directory) {
+        _cleanup_free_ Packet *packet = calloc(1, sizeof(*packet));
+        static const char *const names[] = { NULL, "/x", "/x", "ab" };
+        uint64_t rest[] = { 0, 0, 1, 1, 1 };
+
+        if (!packet)
+                return -ENOMEM;
+        packet_init(packet);
+        packet->size = 1;
+        packet_put_number(packet, 0);
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                packet_put_string(packet, names[i]);
+        for (uint64_t i = 0; i < 7; i++)
+                packet_put_number(packet, i); /* identities and the stamp */
+        put_site(packet, 0x100);
+        put_site(packet, 0x200);
+        packet_put_number(packet, TLOB_STOP_EXITS);
+        packet_put_number(packet, 1); /* has_frame */
+        packet_put_number(packet, 1); /* exits */
+        packet_put_number(packet, 0x1f0);
+        packet_put_number(packet, 1); /* returns */
+        packet_put_number(packet, 0); /* switches */
+        packet_put_string(packet, NULL);
+        packet_put_string(packet, NULL);
+        packet_put_string(packet, "push rbp");
+        for (size_t i = 0; i < ELEMENTSOF(rest); i++)
+                packet_put_number(packet, rest[i]); /* kinds and copies */
+        packet_put_number(packet, 1);               /* is_program */
+        return write_seed(directory, "answer", "resolved", packet->data, packet->size);
 }
 
 static uint8_t find_method(const char *interface, const char *name) {
@@ -218,5 +261,6 @@ int main(int argc, char *argv[]) {
                 return 2;
         }
         return write_elf(argv[1]) < 0 || write_cache(argv[1]) < 0 || write_kept(argv[1]) < 0 ||
-               write_queue(argv[1]) < 0 || write_calls(argv[1]) < 0 || write_texts(argv[1]) < 0;
+               write_queue(argv[1]) < 0 || write_calls(argv[1]) < 0 || write_texts(argv[1]) < 0 ||
+               write_answer(argv[1]) < 0;
 }

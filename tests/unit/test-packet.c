@@ -45,6 +45,24 @@ static void test_cut_short(void **state) {
         }
 }
 
+/* For what is shown, it is as if it were not there. */
+static void test_no_text(void **state) {
+        static const char *const strings[] = { "a\nb", "\xff", "\x1b[2J" };
+
+        for (size_t i = 0; i < ELEMENTSOF(strings); i++) {
+                packet_init(&packet);
+                packet_put_string(&packet, strings[i]);
+                assert_null(packet_take_text(&packet));
+                assert_false(packet_is_good(&packet));
+        }
+        packet_init(&packet);
+        packet_put_string(&packet, "text");
+        packet_put_string(&packet, NULL);
+        assert_string_equal(packet_take_text(&packet), "text");
+        assert_null(packet_take_text(&packet));
+        assert_true(packet_is_good(&packet));
+}
+
 static void test_strings_that_lie(void **state) {
         static const uint64_t lengths[] = { 0, 2, 4, 1000, UINT64_MAX - 1, INT64_MAX };
 
@@ -134,9 +152,10 @@ static void test_two_descriptors(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_in_order),          cmocka_unit_test(test_cut_short),
-                cmocka_unit_test(test_strings_that_lie),  cmocka_unit_test(test_too_much),
-                cmocka_unit_test(test_between_processes), cmocka_unit_test(test_two_descriptors),
+                cmocka_unit_test(test_in_order),        cmocka_unit_test(test_cut_short),
+                cmocka_unit_test(test_no_text),         cmocka_unit_test(test_strings_that_lie),
+                cmocka_unit_test(test_too_much),        cmocka_unit_test(test_between_processes),
+                cmocka_unit_test(test_two_descriptors),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

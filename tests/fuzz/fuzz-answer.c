@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Any bytes as the answer of a process that reads files, which could have become anything: what is
+ * taken is sound, and what is shown is text. And as a line of /proc/PID/maps.
+ */
+
+#include <fcntl.h>
+
+#include "base/sentence.h"
+#include "binding/file.h"
+#include "file/binding-question.h"
+#include "fuzz.h"
+
+static bool is_text(const char *s) {
+        return !s || text_is_printable(s);
+}
+
+static void check_site(const ElfSite *site) {
+        fuzz_assert(is_text(site->function) && site->n_places <= ELF_PLACES_MAX);
+}
+
+static void take_resolved(Packet *answer) {
+        _cleanup_(binding_file_freep) BindingFile *file = NULL;
+        _cleanup_(binding_freep) Binding *binding = NULL;
+        _cleanup_free_ char *sentence = NULL;
+        const BindingSites *sites;
+        int r;
+
+        fuzz_assert(binding_new("fuzz", &binding) == 0);
+        r = answer_take_resolved(answer, open("/dev/null", O_RDONLY | O_CLOEXEC), binding, &file,
+                                 &sentence);
+        fuzz_assert(is_text(sentence) && (r < 0) == !file && r <= 0);
+        if (r < 0)
+                return;
+        sites = &binding->resolved.sites;
+        fuzz_assert(text_is_printable(binding->resolved.path));
+        fuzz_assert(is_text(binding->resolved.build_id) && is_text(binding->resolved.start_code));
+        fuzz_assert(is_text(sites->exits.successor) && is_text(sites->exits.several));
+        fuzz_assert(sites->exits.n_returns + sites->exits.n_switches <= sites->exits.n);
+        check_site(&sites->start);
+        check_site(&sites->stop);
+}
+
+static void take_others(Packet *answer, uint8_t kind) {
+        _cleanup_(file_look_done) FileLook look = {};
+        _cleanup_(binding_freep) Binding *binding = NULL;
+        FileUsers users;
+        FileStamp stamp;
+        bool is_program;
+        dev_t device;
+        ino_t inode;
+
+        fuzz_assert(binding_new("fuzz", &binding) == 0);
+        if (kind == 1)
+                fuzz_assert(answer_take_look(answer, &look) <= 0 && is_text(look.running));
+        else if (kind == 2)
+                (void) answer_take_current(answer, binding, &stamp);
+        else if (kind == 3)
+                fuzz_assert(answer_take_count(answer, &users) <= 0);
+        else
+                fuzz_assert(answer_take_identity(answer, &device, &inode, &is_program) <= 0);
+}
+
+static void take_line(const uint8_t *data, size_t size) {
+        _cleanup_free_ char *line = strndup((const char *) data, size);
+        MappedIdentity identity;
+        uint64_t begin;
+
+        fuzz_assert(line);
+        (void) file_parse_mapping(line, &begin, &identity);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        static Packet answer;
+        uint8_t kind;
+
+        if (size == 0)
+                return 0;
+        kind = *data++ % 6;
+        size--;
+        if (kind == 5 || size > PACKET_SIZE_MAX) {
+                take_line(data, size);
+                return 0;
+        }
+        packet_init(&answer);
+        memcpy(answer.data, data, size);
+        answer.size = size;
+        if (kind == 0)
+                take_resolved(&answer);
+        else
+                take_others(&answer, kind);
+        return 0;
+}
