@@ -98,6 +98,16 @@ static int check_nop(const Binding *binding, const ElfFile *elf, const char *key
                 key, text, elf_file_path(elf), site->offset + NOP5_SIZE);
 }
 
+static int check_refused(const ElfFile *elf, const char *key, const char *text, uint64_t offset,
+                         char **ret_error) {
+        if (!probe_is_refused(elf_file_fd(elf), offset))
+                return 0;
+        return sentence_error(-EOPNOTSUPP, ret_error,
+                              "%s=%s in %s is an instruction with a prefix (LOCK, or of a segment) "
+                              "that this kernel puts no probe on: name one beside it",
+                              key, text, elf_file_path(elf));
+}
+
 static int check_place(const Binding *binding, const ElfFile *elf, const char *key,
                        const char *text, const ElfSite *site, char **ret_error) {
         _cleanup_free_ char *sentence = NULL;
@@ -109,13 +119,15 @@ static int check_place(const Binding *binding, const ElfFile *elf, const char *k
         if (r < 0)
                 return r;
         r = function_check_boundary(elf, site->offset, &begin, &why);
-        if (r > 0 || r == -ENOMEM)
+        if (r == -ENOMEM)
                 return r;
         if (r == 0)
                 return sentence_error(-EOPNOTSUPP, ret_error,
                                       "%s=%s in %s is inside the instruction at 0x%" PRIx64
                                       ": a probe there would change what the program does",
                                       key, text, elf_file_path(elf), begin);
+        if (r > 0)
+                return check_refused(elf, key, text, site->offset, ret_error);
         /* A symbol alone says that something begins there. */
         if (r == -ESRCH && is_name_alone(text))
                 return 0;
@@ -144,15 +156,17 @@ static int check_usdt_place(const Binding *binding, const ElfFile *elf, const ch
                         "function calls others, write Unsafe=yes",
                         key, text, elf_file_path(elf));
         r = function_check_boundary(elf, offset, &begin, &why);
-        if (r > 0 || r == -ENOMEM)
+        if (r == -ENOMEM)
                 return r;
+        if (r > 0)
+                return check_refused(elf, key, text, offset, ret_error);
         if (r == 0)
                 return sentence_error(-EOPNOTSUPP, ret_error,
                                       "The note on %s=%s in %s is wrong: it names a place inside "
                                       "the instruction at 0x%" PRIx64,
                                       key, text, elf_file_path(elf), begin);
         if (probe_is_on_nop(elf_file_fd(elf), offset))
-                return 0;
+                return check_refused(elf, key, text, offset, ret_error);
         return check_unknown(binding, elf, key, text, "it is not a nop", ret_error);
 }
 

@@ -7,8 +7,11 @@
  * and nop. Of longer nops, it knows those that it writes itself, each by all of its bytes: from
  * Linux 6.18 on those of up to 8 bytes, of which it replaces that of 5 by a call; from Linux 7.2
  * on those of up to 10, of which it replaces that of 10, and that of 5 no more (seen on 6.18, 7.1,
- * 7.2 and 7.3). All else is stepped: ret and pop too. What has a prefix of a segment is refused, as
- * that nop of 10 bytes is before 7.2.
+ * 7.2 and 7.3). All else is stepped: ret and pop too.
+ *
+ * It takes no probe on what has a prefix of a segment (but of FS and GS) or LOCK, as that nop of 10
+ * bytes is before 7.2. Where no process maps the file yet, it does not say so: each that does maps
+ * it without the probe then.
  *
  * Later kernels may emulate more: then a probe costs less than is said here. The times were seen on
  * one machine, see tlob.binding(5).
@@ -103,6 +106,19 @@ static bool is_nop(const uint8_t *code, size_t size) {
         return size > 0 && (code[n] == 0x90 || is_long_nop(code + n, size - n));
 }
 
+/* is_prefix_bad() of the kernel, which looks for its own nops before it. */
+bool probe_code_is_refused(const uint8_t *code, size_t size, ProbeNops nops) {
+        static const uint8_t refused[] = { 0x26, 0x2e, 0x36, 0x3e, 0xf0 };
+        size_t n = skip_prefixes(code, size);
+
+        if (nops == PROBE_NOPS_CALL_10 && size_of_known_nop(code, size) == NOP10_SIZE)
+                return false;
+        for (size_t i = 0; i < n; i++)
+                if (memchr(refused, code[i], sizeof(refused)))
+                        return true;
+        return false;
+}
+
 /* What the kernel makes of one that it knows. */
 static ProbeKind kind_of_nop(size_t size, ProbeNops nops) {
         static const struct {
@@ -115,15 +131,13 @@ static ProbeKind kind_of_nop(size_t size, ProbeNops nops) {
 
         if (size == sizes[nops].optimised)
                 return PROBE_OPTIMISED;
-        if (size <= sizes[nops].emulated)
-                return PROBE_EMULATED;
-        return size == NOP10_SIZE ? PROBE_UNKNOWN : PROBE_STEPPED;
+        return size <= sizes[nops].emulated ? PROBE_EMULATED : PROBE_STEPPED;
 }
 
 ProbeKind probe_kind_of_code(const uint8_t *code, size_t size, ProbeNops nops) {
         size_t n = skip_prefixes(code, size), nop;
 
-        if (size == 0)
+        if (size == 0 || probe_code_is_refused(code, size, nops))
                 return PROBE_UNKNOWN;
         nop = size_of_known_nop(code, size);
         if (nop > 0)
@@ -153,6 +167,17 @@ ProbeKind probe_kind_at(int fd, uint64_t offset) {
         return n > 0 ? probe_kind_of_code(code, (size_t) n, probe_nops_of_kernel()) : PROBE_UNKNOWN;
 #else
         return PROBE_UNKNOWN;
+#endif
+}
+
+bool probe_is_refused(int fd, uint64_t offset) {
+#if defined(__x86_64__)
+        uint8_t code[PROBE_CODE_MAX];
+        ssize_t n = elf_read(fd, code, sizeof(code), offset);
+
+        return n > 0 && probe_code_is_refused(code, (size_t) n, probe_nops_of_kernel());
+#else
+        return false;
 #endif
 }
 

@@ -29,6 +29,10 @@ typedef enum ProbeNops {
 
 ProbeNops probe_nops_of_kernel(void);
 
+/* Does the kernel put no probe there? The second one: on the kernel that runs. */
+bool probe_code_is_refused(const uint8_t *code, size_t size, ProbeNops nops);
+bool probe_is_refused(int fd, uint64_t offset);
+
 /* PROBE_UNKNOWN is also what the kernel puts no probe on. */
 ProbeKind probe_kind_of_code(const uint8_t *code, size_t size, ProbeNops nops);
 

@@ -64,6 +64,16 @@ static void test_nop_of_ten(void **state) {
                     0x00, 0x00, 0x00);
 }
 
+/* LOCK, CS, SS; the other segments are those of threads and of the kernel. */
+static void test_refused(void **state) {
+        assert_kind(PROBE_UNKNOWN, PROBE_NOPS_CALL_10, 0xf0, 0x48, 0x0f, 0xb1, 0x0a);
+        assert_kind(PROBE_UNKNOWN, PROBE_NOPS_CALL_10, 0x2e, 0x90);
+        assert_kind(PROBE_UNKNOWN, PROBE_NOPS_CALL_10, 0x3e, 0xff, 0xe0);
+        assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0);
+        assert_true(probe_code_is_refused((const uint8_t[]){ 0x66, 0x36, 0x90 }, 3,
+                                          PROBE_NOPS_CALL_10));
+}
+
 static void test_nop_of_nine(void **state) {
 #define NOP9 0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00
         assert_kind(PROBE_EMULATED, PROBE_NOPS_CALL_10, NOP9);
@@ -101,8 +111,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_emulated),    cmocka_unit_test(test_stepped),
                 cmocka_unit_test(test_nop_of_five), cmocka_unit_test(test_nop_of_ten),
-                cmocka_unit_test(test_nop_of_nine), cmocka_unit_test(test_cut),
-                cmocka_unit_test(test_costs),
+                cmocka_unit_test(test_nop_of_nine), cmocka_unit_test(test_refused),
+                cmocka_unit_test(test_cut),         cmocka_unit_test(test_costs),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

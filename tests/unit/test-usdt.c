@@ -302,6 +302,7 @@ static void test_bindings(void **state) {
 /* A note that leads into an instruction; or to a long nop, which is none of the probe's. */
 static void test_instructions(void **state) {
         static const uint8_t nop5[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+        static const uint8_t nop_of_segment[] = { 0x2e, 0x90 };
         Note *note = find_note(*state, "bare_begin");
         const Image *image = *state;
         uint64_t offset = to_offset(image, note->place);
@@ -311,6 +312,10 @@ static void test_instructions(void **state) {
         memcpy(image->data + offset, nop5, sizeof(nop5));
         assert_no_pair(*state, "usdt:tlobtest:bare_begin", "usdt:tlobtest:end",
                        "is a 5-byte nop: Linux 6.18");
+        memcpy(image->data + offset, nop_of_segment, sizeof(nop_of_segment));
+        assert_no_pair(*state, "usdt:tlobtest:bare_begin", "usdt:tlobtest:end",
+                       "that this kernel puts no probe on");
+        memcpy(image->data + offset, nop5, sizeof(nop5));
         note->place++;
         assert_no_pair(*state, "usdt:tlobtest:bare_begin", "usdt:tlobtest:end",
                        "is wrong: it names a place inside the instruction");
