@@ -120,7 +120,7 @@ class Page {
                 const { model } = this;
                 const empty = model.isComplete && model.bindings.size === 0;
 
-                /* Until the next daemon has told its bindings, those of the last one stay as they are. */
+                /* Until the next daemon has told its own, those of the last one stay. */
                 if (model.isComplete)
                         this.list.update(model, this.filter.value);
                 this.violations.update(model);
