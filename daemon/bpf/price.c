@@ -190,14 +190,22 @@ static uint64_t time_timer(void) {
         return chosen + chosen / 10;
 }
 
-/* The program finds no site for that cookie, and comes back at once. A window takes more. */
-void price_find(Price *price, int prog_fd, bool multi, Detacher *detacher) {
-        void (*const functions[PROBE_N_KINDS])(void) = {
-                [PROBE_OPTIMISED] =
-                        probe_nops_of_kernel() == PROBE_NOPS_CALL_10 ? price_nop10 : price_nop5,
+typedef void (*Function)(void);
+
+static Function function_for(ProbeKind kind) {
+        static const Function functions[PROBE_N_KINDS] = {
+                [PROBE_OPTIMISED] = price_nop5,
                 [PROBE_EMULATED] = price_emulated,
                 [PROBE_STEPPED] = price_stepped,
         };
+
+        return kind == PROBE_OPTIMISED && probe_nops_of_kernel() == PROBE_NOPS_CALL_10
+                       ? price_nop10
+                       : functions[kind];
+}
+
+/* The program finds no site for that cookie, and comes back at once. A window takes more. */
+void price_find(Price *price, int prog_fd, bool multi, Detacher *detacher) {
         UprobeSpec spec = { .prog_fd = prog_fd, .multi = multi, .cookie = UINT32_MAX };
         _cleanup_close_ int fd = -EBADF;
 
@@ -207,8 +215,8 @@ void price_find(Price *price, int prog_fd, bool multi, Detacher *detacher) {
                 return;
         spec.file_fd = fd;
         for (ProbeKind kind = PROBE_UNKNOWN; kind < PROBE_N_KINDS; kind++)
-                if (functions[kind])
-                        price->hit.ns[kind] = time_hit(&spec, functions[kind], detacher);
+                if (function_for(kind))
+                        price->hit.ns[kind] = time_hit(&spec, function_for(kind), detacher);
         price->hit.ns[PROBE_UNKNOWN] = price->hit.ns[PROBE_EMULATED];
         price->window_ns = time_window(price->hit.ns[PROBE_EMULATED]);
         for (ProbeKind kind = PROBE_UNKNOWN; kind < PROBE_N_KINDS; kind++)
