@@ -127,6 +127,8 @@ static const Option table[] = {
         { 0, "waiting-budget", "TIME", GROUP_KEYS, KEY("WaitingBudgetSec"),
           "... runnable, without a CPU" },
         { 0, "sleeping-budget", "TIME", GROUP_KEYS, KEY("SleepingBudgetSec"), "... blocked" },
+        { 0, "min-budget", "TIME", GROUP_KEYS, KEY("BudgetMinSec"),
+          "The shortest that a window may take" },
         { 0, "backend", "NAME", GROUP_KEYS, KEY("Backend"), "Back end: auto, kernel or bpf" },
         { 0, "priority", "LEVEL", GROUP_KEYS, KEY("Priority"),
           "Journal priority of its violations" },

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/budget.h"
 #include "base/cleanup.h"
 
 static void overrun_done(Overrun *overrun) {
@@ -115,13 +116,8 @@ void overruns_complete(Overruns *overruns, const Overrun *end) {
 }
 
 uint64_t overrun_over_ns(const Overrun *overrun) {
-        uint64_t took_ns = overrun->budget == TLOB_BUDGET_TOTAL
-                                   ? overrun->length_ns
-                                   : overrun->spent_ns[overrun->budget - TLOB_BUDGET_RUNNING];
-
-        return took_ns == UINT64_MAX || took_ns <= overrun->budget_ns
-                       ? 0
-                       : took_ns - overrun->budget_ns;
+        return budget_get_overrun(overrun->budget, overrun->budget_ns, overrun->length_ns,
+                                  overrun->spent_ns);
 }
 
 static int compare_texts(const void *a, const void *b) {

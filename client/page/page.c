@@ -184,7 +184,9 @@ static int put_window(FILE *f, const Overrun *overrun) {
         put_shares(f, overrun->spent_ns);
         if (r >= 0)
                 r = put_text(f, "<td class=\"name\">", overrun->cause, "");
-        if (overrun->budget != TLOB_BUDGET_TOTAL)
+        if (overrun->budget == TLOB_BUDGET_MINIMUM)
+                (void) fputs("<span class=\"gray\">, too short</span>", f);
+        else if (overrun->budget != TLOB_BUDGET_TOTAL)
                 (void) fprintf(f, "<span class=\"gray\">, of its %s budget</span>",
                                state_names[overrun->budget - TLOB_BUDGET_RUNNING]);
         if (overrun->end)

@@ -15,12 +15,13 @@ enum tlob_state {
         TLOB_N_STATES,
 };
 
-/* Which budget: index in budget_ns[]. The last three are 1 + the state. */
+/* Which budget: index in budget_ns[]. Those of states are 1 + the state. */
 enum tlob_budget {
         TLOB_BUDGET_TOTAL,
         TLOB_BUDGET_RUNNING,
         TLOB_BUDGET_WAITING,
         TLOB_BUDGET_SLEEPING,
+        TLOB_BUDGET_MINIMUM, /* broken by a window that ends sooner; the others by longer ones */
         TLOB_N_BUDGETS,
 };
 

@@ -141,7 +141,7 @@ static uint64_t decisive_budget(const uint64_t budget_ns[static TLOB_N_BUDGETS])
 
         if (budget_ns[TLOB_BUDGET_TOTAL] != BUDGET_NONE)
                 return budget_ns[TLOB_BUDGET_TOTAL];
-        for (size_t i = 0; i < TLOB_N_BUDGETS; i++)
+        for (size_t i = TLOB_BUDGET_RUNNING; i <= TLOB_BUDGET_SLEEPING; i++)
                 if (budget_ns[i] < smallest)
                         smallest = budget_ns[i];
         return smallest;
@@ -310,6 +310,12 @@ int binding_check(const Binding *binding, char **ret_error) {
                 return sentence_error(-EINVAL, ret_error,
                                       "BudgetSec= is missing: write the longest time that a window "
                                       "may take, or infinity to measure only");
+        if (binding->configured_budget_ns[TLOB_BUDGET_MINIMUM] != BUDGET_NONE &&
+            binding->configured_budget_ns[TLOB_BUDGET_MINIMUM] >=
+                    binding->configured_budget_ns[TLOB_BUDGET_TOTAL])
+                return sentence_error(-EINVAL, ret_error,
+                                      "BudgetMinSec= is not shorter than BudgetSec=: no window "
+                                      "could keep both");
         return check_rights(binding, ret_error);
 }
 

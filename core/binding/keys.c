@@ -354,6 +354,7 @@ static int get_interval(const Binding *binding, const BindingKey *key, char **re
         X("RunningBudgetSec", set_budget, get_budget, TLOB_BUDGET_RUNNING)                         \
         X("WaitingBudgetSec", set_budget, get_budget, TLOB_BUDGET_WAITING)                         \
         X("SleepingBudgetSec", set_budget, get_budget, TLOB_BUDGET_SLEEPING)                       \
+        X("BudgetMinSec", set_budget, get_budget, TLOB_BUDGET_MINIMUM)                             \
         X("Unit", set_unit, get_text, offsetof(Binding, unit))                                     \
         X("Backend", set_backend, get_backend, 0)                                                  \
         X("Priority", set_priority, get_priority, 0)                                               \

@@ -39,17 +39,6 @@ const char *tlob_state_to_string(enum tlob_state state) {
         return names[state];
 }
 
-const char *budget_to_string(enum tlob_budget budget) {
-        static const char *const names[] = {
-                [TLOB_BUDGET_TOTAL] = "total",
-                [TLOB_BUDGET_RUNNING] = "running",
-                [TLOB_BUDGET_WAITING] = "waiting",
-                [TLOB_BUDGET_SLEEPING] = "sleeping",
-        };
-
-        return names[budget];
-}
-
 const char *tlob_end_to_string(enum tlob_end end) {
         static const char *const names[TLOB_N_ENDS] = {
                 [TLOB_END_STOP] = "stop",       [TLOB_END_EXIT] = "exit",
@@ -108,26 +97,23 @@ static void format_breakdown(const Report *report, char buf[static BREAKDOWN_MAX
                 (void) snprintf(buf + n, BREAKDOWN_MAX - n, ")");
 }
 
-/* "5ms budget", "15ms sleeping budget" */
+static bool is_minimum(const Report *report) {
+        return report->budget == TLOB_BUDGET_MINIMUM;
+}
+
+static const char *direction(const Report *report) {
+        return is_minimum(report) ? "under" : "over";
+}
+
+/* "5ms budget", "15ms sleeping budget", "2ms minimum" */
 static void format_budget(const Violation *violation, char *buf, size_t size) {
         enum tlob_budget budget = violation->report.budget;
         bool total = budget == TLOB_BUDGET_TOTAL;
         char time[DURATION_MAX];
 
-        (void) snprintf(buf, size, "%s%s%s budget", duration_format(violation->budget_ns, time),
-                        total ? "" : " ", total ? "" : budget_to_string(budget));
-}
-
-/* How far the budget was passed, 0 if that is not known. */
-static uint64_t overrun_ns(const Violation *violation) {
-        const Report *report = &violation->report;
-        uint64_t spent = report->budget == TLOB_BUDGET_TOTAL
-                                 ? report->elapsed_ns
-                                 : report->spent_ns[report->budget - TLOB_BUDGET_RUNNING];
-
-        return spent != STATISTIC_UNKNOWN && spent > violation->budget_ns
-                       ? spent - violation->budget_ns
-                       : 0;
+        (void) snprintf(buf, size, "%s%s%s%s", duration_format(violation->budget_ns, time),
+                        total ? "" : " ", total ? "" : budget_to_string(budget),
+                        is_minimum(&violation->report) ? "" : " budget");
 }
 
 static char *violation_sentence(const Violation *violation, const char *budget, const char *task,
@@ -136,10 +122,11 @@ static char *violation_sentence(const Violation *violation, const char *budget, 
         char elapsed[DURATION_MAX];
         bool known = report->elapsed_ns != STATISTIC_UNKNOWN;
 
-        return sentence_make("%s: over its %s in %s%s%s%s%s%s%s", violation->binding, budget, task,
-                             known ? ": " : "",
+        return sentence_make("%s: %s its %s in %s%s%s%s%s%s%s", violation->binding,
+                             direction(report), budget, task, known ? ": " : "",
                              known ? duration_format_short(report->elapsed_ns, elapsed) : "",
-                             known ? " so far" : "", breakdown, cause, held_back);
+                             known && !is_minimum(report) ? " so far" : "", breakdown, cause,
+                             held_back);
 }
 
 static char *completion_sentence(const Violation *violation, const char *budget, const char *task,
@@ -147,18 +134,19 @@ static char *completion_sentence(const Violation *violation, const char *budget,
         char elapsed[DURATION_MAX], over[DURATION_MAX];
         const Report *report = &violation->report;
         bool known = report->elapsed_ns != STATISTIC_UNKNOWN;
-        uint64_t overrun = overrun_ns(violation);
+        uint64_t overrun = budget_get_overrun(report->budget, violation->budget_ns,
+                                              report->elapsed_ns, report->spent_ns);
 
         /* When it was left is not known where nobody saw it. */
-        return sentence_make("%s: %s%s%s in %s%s, %s%sover its %s%s%s%s", violation->binding,
-                             report->end == TLOB_END_SWITCHED ? "out of sight" : "ended",
-                             !known                              ? ""
-                             : report->end == TLOB_END_ABANDONED ? " within "
-                                                                 : " after ",
-                             known ? duration_format_short(report->elapsed_ns, elapsed) : "", task,
-                             end_reason(report->end),
-                             overrun > 0 ? duration_format_short(overrun, over) : "",
-                             overrun > 0 ? " " : "", budget, breakdown, cause, held_back);
+        return sentence_make(
+                "%s: %s%s%s in %s%s, %s%s%s its %s%s%s%s", violation->binding,
+                report->end == TLOB_END_SWITCHED ? "out of sight" : "ended",
+                !known                              ? ""
+                : report->end == TLOB_END_ABANDONED ? " within "
+                                                    : " after ",
+                known ? duration_format_short(report->elapsed_ns, elapsed) : "", task,
+                end_reason(report->end), overrun > 0 ? duration_format_short(overrun, over) : "",
+                overrun > 0 ? " " : "", direction(report), budget, breakdown, cause, held_back);
 }
 
 /* In which state the window has spent most of its time; TLOB_N_STATES: not known. */

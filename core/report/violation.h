@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/budget.h"
 #include "base/cleanup.h"
 #include "base/words.h"
 #include "report/cause.h"
@@ -87,8 +88,6 @@ void violation_done(Violation *violation);
  * blocked in folio_wait_bit_common". Owned by the caller; NULL for want of memory.
  */
 char *violation_to_sentence(const Violation *violation);
-
-const char *budget_to_string(enum tlob_budget budget);
 const char *tlob_state_to_string(enum tlob_state state);
 const char *tlob_end_to_string(enum tlob_end end);
 

@@ -32,9 +32,11 @@ unsigned backend_needs(const Binding *binding) {
                 needs |= BACKEND_CAN_USDT;
         if (binding->budget_ns[TLOB_BUDGET_TOTAL] == BUDGET_NONE)
                 needs |= BACKEND_CAN_INFINITE;
-        for (int i = TLOB_BUDGET_RUNNING; i < TLOB_N_BUDGETS; i++)
+        for (int i = TLOB_BUDGET_RUNNING; i <= TLOB_BUDGET_SLEEPING; i++)
                 if (binding->budget_ns[i] != BUDGET_NONE)
                         needs |= BACKEND_CAN_STATE_BUDGET;
+        if (binding->budget_ns[TLOB_BUDGET_MINIMUM] != BUDGET_NONE)
+                needs |= BACKEND_CAN_MINIMUM;
         if (binding->unit)
                 needs |= BACKEND_CAN_CONFINE;
         if (binding->spare)
@@ -57,6 +59,8 @@ const char *backend_lacks(const BackendOps *ops, unsigned needs) {
                 return "stop at a return";
         if (lacks & BACKEND_CAN_STATE_BUDGET)
                 return "limit the time in one state";
+        if (lacks & BACKEND_CAN_MINIMUM)
+                return "find windows that are too short";
         if (lacks & BACKEND_CAN_INFINITE)
                 return "measure without a budget";
         if (lacks & BACKEND_CAN_COUNT)

@@ -30,6 +30,7 @@ typedef enum BackendCapability {
         BACKEND_CAN_USDT = 1 << 6,         /* several places for one start or stop; semaphores */
         BACKEND_CAN_EVENT = 1 << 7,        /* Start=event:..., Stop=event:... */
         BACKEND_CAN_COUNT = 1 << 8,        /* windows that keep their budget, for Tolerance= */
+        BACKEND_CAN_MINIMUM = 1 << 9,      /* budgets that windows must not end before */
 } BackendCapability;
 
 typedef struct BackendConfig {

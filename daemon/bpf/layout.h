@@ -347,10 +347,10 @@ struct tlob_histogram {
 #define TLOB_ID_SUPPRESSED              0 /* of all windows whose violations have no record */
 #define TLOB_CLAIM_CLOSED               0ULL
 #define TLOB_CLAIM_OPEN(start_ns)       ((__u64) (start_ns) << 1)
-#define TLOB_CLAIM_VIOLATED(id, budget) ((__u64) (id) << 3 | (__u64) (budget) << 1 | 1)
+#define TLOB_CLAIM_VIOLATED(id, budget) ((__u64) (id) << 4 | (__u64) (budget) << 1 | 1)
 #define TLOB_CLAIM_IS_VIOLATED(claim)   ((claim) &1)
-#define TLOB_CLAIM_ID(claim)            ((claim) >> 3)
-#define TLOB_CLAIM_BUDGET(claim)        ((claim) >> 1 & 3)
+#define TLOB_CLAIM_ID(claim)            ((claim) >> 4)
+#define TLOB_CLAIM_BUDGET(claim)        ((claim) >> 1 & 7)
 
 struct tlob_window {
         __u64 generation; /* of its binding */

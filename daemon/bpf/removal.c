@@ -7,9 +7,12 @@
 
 #include "bpf/backend.h"
 
-/* Which budgets a report breaks: exceeded, and of the first of them budget and late_ns. */
+/*
+ * Which budgets a report breaks: exceeded, and of the first of them budget and late_ns. A window
+ * that is ended from outside is not too short.
+ */
 static void judge(Report *report, const uint64_t budget_ns[static TLOB_N_BUDGETS]) {
-        for (int i = TLOB_N_BUDGETS - 1; i >= 0; i--) {
+        for (int i = TLOB_BUDGET_SLEEPING; i >= 0; i--) {
                 uint64_t value =
                         i == TLOB_BUDGET_TOTAL ? report->elapsed_ns : report->spent_ns[i - 1];
 

@@ -153,10 +153,7 @@ static uint64_t way_budget_ns(Way way) {
 
 static int run_turn(Bench *bench, Backend *backend, uint32_t binding, unsigned n_windows) {
         uint64_t budgets_ns[TLOB_N_BUDGETS] = {
-                way_budget_ns(bench->way),
-                BUDGET_NONE,
-                BUDGET_NONE,
-                BUDGET_NONE,
+                way_budget_ns(bench->way), BUDGET_NONE, BUDGET_NONE, BUDGET_NONE, BUDGET_NONE,
         };
         int r;
 

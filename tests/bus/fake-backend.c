@@ -310,8 +310,9 @@ static const char *fake_deadline_mode(Backend *backend) {
 
 const BackendOps fake_backend_ops = {
         .name = "fake",
-        .capabilities = BACKEND_CAN_RETURN | BACKEND_CAN_STATE_BUDGET | BACKEND_CAN_INFINITE |
-                        BACKEND_CAN_CONFINE | BACKEND_CAN_AWAIT | BACKEND_CAN_COUNT,
+        .capabilities = BACKEND_CAN_RETURN | BACKEND_CAN_STATE_BUDGET | BACKEND_CAN_MINIMUM |
+                        BACKEND_CAN_INFINITE | BACKEND_CAN_CONFINE | BACKEND_CAN_AWAIT |
+                        BACKEND_CAN_COUNT,
         .probe = fake_probe,
         .new = fake_new,
         .free = fake_free,

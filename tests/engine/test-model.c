@@ -113,6 +113,7 @@ static void set_budgets(Set *set, Engine *engine, Random *random) {
                 budget_ns[TLOB_BUDGET_RUNNING] =
                         state_ns[random_below(random, ELEMENTSOF(state_ns))];
                 budget_ns[TLOB_BUDGET_WAITING] = BUDGET_NONE;
+                budget_ns[TLOB_BUDGET_MINIMUM] = BUDGET_NONE;
                 budget_ns[TLOB_BUDGET_SLEEPING] =
                         state_ns[random_below(random, ELEMENTSOF(state_ns))];
                 assert_int_equal(

@@ -68,7 +68,7 @@ static void test_set_budget(void **state) {
         static const char *const dialects[] = { "v2", "v3", "v5" };
 
         for (size_t i = 0; i < ELEMENTSOF(dialects); i++) {
-                uint64_t budget[TLOB_N_BUDGETS] = { 7000000, BUDGET_NONE, BUDGET_NONE,
+                uint64_t budget[TLOB_N_BUDGETS] = { 7000000, BUDGET_NONE, BUDGET_NONE, BUDGET_NONE,
                                                     BUDGET_NONE };
                 uint64_t unit = streq(dialects[i], "v2") ? 1000 : 1;
                 _cleanup_free_ char *text = NULL;

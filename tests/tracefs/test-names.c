@@ -41,7 +41,8 @@ static void raise_window(int id) {
 }
 
 static void test_driving(void **state) {
-        uint64_t budget[TLOB_N_BUDGETS] = { 7000000, BUDGET_NONE, BUDGET_NONE, BUDGET_NONE };
+        uint64_t budget[TLOB_N_BUDGETS] = { 7000000, BUDGET_NONE, BUDGET_NONE, BUDGET_NONE,
+                                            BUDGET_NONE };
         _cleanup_free_ char *text = NULL, *changed = NULL;
         uint32_t index;
         Tracefs t;

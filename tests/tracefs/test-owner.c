@@ -246,7 +246,8 @@ static void test_restart(void **state) {
 
 /* The budget is in force, and only the binding that nobody can set again is lost, which is told. */
 static void test_set_budget(void **state) {
-        uint64_t budget[TLOB_N_BUDGETS] = { 7000000, BUDGET_NONE, BUDGET_NONE, BUDGET_NONE };
+        uint64_t budget[TLOB_N_BUDGETS] = { 7000000, BUDGET_NONE, BUDGET_NONE, BUDGET_NONE,
+                                            BUDGET_NONE };
         char foreign[] = "/tmp/tlob-owner-XXXXXX", copy[] = "/tmp/tlob-owner-XXXXXX";
         int index, other;
         Tracefs t;

@@ -266,6 +266,21 @@ static void test_check(void **state) {
         assert_int_equal(binding_budget_ns(binding), 1000000000);
 }
 
+static void test_minimum(void **state) {
+        _cleanup_(binding_freep) Binding *binding = make("x");
+
+        set(binding, "Executable", "libc.so.6");
+        set(binding, "Function", "fsync");
+        set(binding, "BudgetMinSec", "2ms");
+        assert_ok(binding_check(binding, NULL));
+        assert_int_equal(binding_budget_ns(binding), BUDGET_NONE);
+        set(binding, "BudgetSec", "2ms");
+        assert_check(binding, "BudgetMinSec= is not shorter");
+        set(binding, "BudgetSec", "3ms");
+        assert_ok(binding_check(binding, NULL));
+        assert_int_equal(binding_budget_ns(binding), 3000000);
+}
+
 static void assert_not_resolved(Binding *binding, int error, const char *words) {
         _cleanup_free_ char *sentence = NULL;
         BindingFile *file = NULL;
@@ -427,6 +442,7 @@ int main(void) {
                 cmocka_unit_test(test_bad_values),
                 cmocka_unit_test(test_paths_of_a_process),
                 cmocka_unit_test(test_check),
+                cmocka_unit_test(test_minimum),
                 cmocka_unit_test(test_resolve),
                 cmocka_unit_test(test_errors),
                 cmocka_unit_test(test_state),

@@ -137,6 +137,21 @@ static void test_completion(void **state) {
                         "0.1ms, sleeping 7.8ms); 12 reports before this one were held back");
 }
 
+static void test_minimum(void **state) {
+        Violation violation = example(REPORT_VIOLATION);
+
+        violation.report.budget = TLOB_BUDGET_MINIMUM;
+        violation.budget_ns = 20000000;
+        assert_sentence(&violation,
+                        "nginx.service/request: under its 20ms minimum in nginx[4711]: 5.0ms "
+                        "(running 0.2ms, waiting 0.1ms, sleeping 4.7ms)");
+
+        violation.report.type = REPORT_COMPLETION;
+        assert_sentence(&violation,
+                        "nginx.service/request: ended after 5.0ms in nginx[4711], 15.0ms under its "
+                        "20ms minimum (running 0.2ms, waiting 0.1ms, sleeping 4.7ms)");
+}
+
 static void test_unknown(void **state) {
         Violation violation = example(REPORT_VIOLATION);
 
@@ -228,11 +243,17 @@ static void test_causes_in_the_log(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_violation),   cmocka_unit_test(test_cause),
-                cmocka_unit_test(test_steal),       cmocka_unit_test(test_completion),
-                cmocka_unit_test(test_unknown),     cmocka_unit_test(test_odd_comm),
-                cmocka_unit_test(test_names),       cmocka_unit_test(test_log),
-                cmocka_unit_test(test_log_of_none), cmocka_unit_test(test_causes_in_the_log),
+                cmocka_unit_test(test_violation),
+                cmocka_unit_test(test_cause),
+                cmocka_unit_test(test_steal),
+                cmocka_unit_test(test_completion),
+                cmocka_unit_test(test_minimum),
+                cmocka_unit_test(test_unknown),
+                cmocka_unit_test(test_odd_comm),
+                cmocka_unit_test(test_names),
+                cmocka_unit_test(test_log),
+                cmocka_unit_test(test_log_of_none),
+                cmocka_unit_test(test_causes_in_the_log),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,7 +33,9 @@ function taskOf({ comm, pid, tid }) {
 
 function sentenceOf(violation) {
         const { took, kind, elapsed, end } = violation;
-        const budget = `over its ${exactDuration(violation.budget)} ${kind === "total" ? "" : `${kind} `}budget`;
+        const time = exactDuration(violation.budget);
+        const budget = kind === "minimum" ? `under its ${time} minimum`
+                : `over its ${time} ${kind === "total" ? "" : `${kind} `}budget`;
 
         if (!took)
                 return elapsed === Infinity ? budget : `${budget}: ${duration(elapsed)} so far`;

@@ -66,7 +66,7 @@ __noinline int windows_unwind(__u32 slot, __u32 mask)
 	for (i = 0; i < TLOB_WINDOWS_MAX; i++) {
 		if (!(mask & 1U << i))
 			continue;
-		window_report_over(slot, i, window_at(t, i), &v, &at);
+		window_report_over(slot, i, window_at(t, i), &v, &at, TLOB_END_ABANDONED);
 		window_abandon(slot, i, &at);
 	}
 	task_ended(t);

@@ -388,14 +388,31 @@ __noinline int window_complete(__u32 slot, __u32 place, const struct verdict *v,
 	return 0;
 }
 
+/* Is a window that ends now over too soon? */
+static __always_inline bool is_too_short(__u32 binding, struct verdict *v, __u32 end)
+{
+	struct tlob_binding *b = bpf_map_lookup_elem(&bindings, &binding);
+
+	if (!b || end != TLOB_END_STOP || b->budget_ns[TLOB_BUDGET_MINIMUM] == TLOB_NEVER ||
+	    v->elapsed_ns >= b->budget_ns[TLOB_BUDGET_MINIMUM])
+		return false;
+	v->budget = TLOB_BUDGET_MINIMUM;
+	v->exceeded = 1 << TLOB_BUDGET_MINIMUM;
+	return true;
+}
+
 /*
- * Reports that a window of the current task has run over, if it has, and nobody has found that yet.
+ * Reports that a window of the current task has run over, or ends too soon, if that is so and
+ * nobody has found it yet. end: TLOB_N_ENDS: it goes on.
  */
 static __always_inline void window_report_over(__u32 slot, __u32 place, struct tlob_window *w,
-					       struct verdict *v, const struct snapshot *at)
+					       struct verdict *v, const struct snapshot *at,
+					       __u32 end)
 {
 	v->claim = TLOB_CLAIM_OPEN(w->start_ns);
-	if (!window_judge(slot, place, at, v) || READ_ONCE(w->claim) != v->claim)
+	if (!window_judge(slot, place, at, v) && !is_too_short(w->binding, v, end))
+		return;
+	if (READ_ONCE(w->claim) != v->claim)
 		return;
 	v->id = window_number(w->binding, at->now);
 	window_violate(slot, place, v, at, TLOB_RUNNING);
@@ -418,7 +435,7 @@ __noinline int window_end(__u32 slot, __u32 place, const struct snapshot *at, __
 		return 0;
 	/* Nobody else changes anything in it but the claim. */
 	w = window_at(t, place);
-	window_report_over(slot, place, w, &v, at);
+	window_report_over(slot, place, w, &v, at, end);
 
 	v.claim = __sync_lock_test_and_set(&w->claim, TLOB_CLAIM_CLOSED);
 	if (v.claim == TLOB_CLAIM_CLOSED)
@@ -483,7 +500,7 @@ __noinline int window_report(__u32 slot, __u32 place, const struct snapshot *at)
 
 	if (!t || !at || place >= TLOB_WINDOWS_MAX || !READ_ONCE(*open_at(t, place)))
 		return 0;
-	window_report_over(slot, place, window_at(t, place), &v, at);
+	window_report_over(slot, place, window_at(t, place), &v, at, TLOB_N_ENDS);
 	return 0;
 }
 

@@ -11,14 +11,26 @@ sleep 0.5
 check "its violation is in the journal" wait_for_entry '.TLOB_BINDING == "nap" and .TLOB_END != null' -t tlob
 
 text=$(journalctl --boot -q -x -t tlob)
-matches "a violation is explained" "$text" '^.. Subject: nap ran over its budget'
+matches "a violation is explained" "$text" '^.. Subject: nap did not keep its budget'
 matches "with its times, as people write them" "$text" '^.. [0-9.]+ms sleeping: blocked'
 matches "and its budget" "$text" '^.. of 100ms\. Until then it had taken 10[0-9.]*ms:'
 matches "a completion has its true length" "$text" '^.. [0-9.]+(ms|s): [0-9.]+[mu]?s running, '
 equal "no text has nanoseconds" "$(grep -E '^.. .*[0-9]{6}' <<<"$text" | grep -E '^(░|-)')" ""
-matches "a completion is explained" "$text" '^.. Subject: A window of nap that ran over its budget has ended'
+matches "a completion is explained" "$text" '^.. Subject: A window of nap that did not keep its budget has ended'
 matches "the manual is named" "$text" 'Documentation: man:tlobd\(8\)'
 equal "every field that a text names is there" "$(grep -c '@[A-Z_]*@' <<<"$text")" 0
+
+# One that is over too soon.
+check "a minimum: add a binding" tlobctl add-binding early --executable=libc.so.6 --function=clock_nanosleep --min-budget=10s
+sleep 0.2
+entry=$(wait_for_entry '.TLOB_BINDING == "early" and .TLOB_END == null' -t tlob)
+matches "a minimum: its violation is in the journal" "$(jq -r .MESSAGE <<<"$entry")" \
+        '^early: under its 10s minimum in sleep\[[0-9]+\]: 20[0-9.]*ms \(running '
+equal "a minimum: with its budget" "$(jq -r '.TLOB_BUDGET, .TLOB_BUDGET_NS' <<<"$entry")" $'minimum\n10000000000'
+matches "a minimum: and its end" "$(jq -r .MESSAGE <<<"$(wait_for_entry '.TLOB_BINDING == "early" and .TLOB_END != null' -t tlob)")" \
+        '^early: ended after 20[0-9.]*ms in sleep\[[0-9]+\], 9\.[0-9]+s under its 10s minimum '
+equal "a minimum: tlobctl knows it" "$(tlobctl violations -j early | jq -r '.[0].budget')" minimum
+tlobctl remove-binding early
 
 printf '[Binding bad]\nExecutable=libc.so.6\nFunction=no_such_function\nBudgetSec=1s\n' >/etc/tlob/bindings.d/bad.conf
 tlobctl reload 2>/dev/null
