@@ -9,6 +9,7 @@
 #include <err.h>
 #include <inttypes.h>
 
+#include "base/budget.h"
 #include "base/duration.h"
 #include "base/sentence.h"
 #include "binding/binding.h"
@@ -284,16 +285,40 @@ static int add_builds(json_object *binding) {
         return json_add(binding, "shown-builds", lines);
 }
 
-/* The budget, and that it is another than what is configured. */
+/* "5ms, sleeping 100ms"; of an older tlobd the one that it tells. */
+static char *describe_budgets(const json_object *binding) {
+        json_object *budgets = json_object_object_get(binding, "Budgets");
+        char *text = NULL, time[DURATION_MAX];
+
+        for (unsigned i = 0; budgets && i < TLOB_N_BUDGETS; i++) {
+                uint64_t ns = json_number(budgets, budget_to_string(i));
+                bool total = i == TLOB_BUDGET_TOTAL;
+                char *longer;
+
+                if (ns == UINT64_MAX)
+                        continue;
+                longer = sentence_make("%s%s%s%s%s", text ?: "", text ? ", " : "",
+                                       total ? "" : budget_to_string(i), total ? "" : " ",
+                                       duration_format(ns, time));
+                free(text);
+                text = longer;
+                if (!text)
+                        return NULL;
+        }
+        return text ?: strdup(duration_format(json_number(binding, "BudgetNSec"), time));
+}
+
+/* The budgets, and that the first is another than what is configured. */
 static int add_budget(json_object *binding) {
         uint64_t budget = json_number(binding, "BudgetNSec");
         uint64_t configured = json_number(binding, "ConfiguredBudgetNSec");
         bool overridden = json_object_object_get_ex(binding, "ConfiguredBudgetNSec", NULL) &&
                           budget != configured;
-        char now[DURATION_MAX], before[DURATION_MAX];
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *now = describe_budgets(binding), *text = NULL;
+        char before[DURATION_MAX];
 
-        (void) duration_format(budget, now);
+        if (!now)
+                return -ENOMEM;
         text = overridden ? sentence_make("%s, by set-budget; configured is %s", now,
                                           duration_format(configured, before))
                           : strdup(now);

@@ -154,6 +154,19 @@ static int get_configured_budget(sd_bus *b, const char *path, const char *interf
         return sd_bus_message_append(reply, "t", binding_configured_budget_ns(userdata));
 }
 
+static int get_budgets(sd_bus *b, const char *path, const char *interface, const char *property,
+                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Binding *binding = userdata;
+        int r;
+
+        r = sd_bus_message_open_container(reply, 'a', "{st}");
+        for (unsigned i = 0; i < TLOB_N_BUDGETS && r >= 0; i++)
+                if (binding->budget_ns[i] != BUDGET_NONE)
+                        r = sd_bus_message_append(reply, "{st}", budget_to_string(i),
+                                                  binding->budget_ns[i]);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
 static int get_state(sd_bus *b, const char *path, const char *interface, const char *property,
                      sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const Binding *binding = userdata;
@@ -454,6 +467,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("Price", "s", get_price, 0, 0),
         SD_BUS_PROPERTY("BudgetNSec", "t", get_budget, 0, CHANGE),
         SD_BUS_PROPERTY("ConfiguredBudgetNSec", "t", get_configured_budget, 0, CHANGE),
+        SD_BUS_PROPERTY("Budgets", "a{st}", get_budgets, 0, CHANGE),
         SD_BUS_PROPERTY("State", "s", get_state, 0, CHANGE),
         SD_BUS_PROPERTY("StateReason", "s", get_string, offsetof(Binding, measurement.reason),
                         CHANGE),
@@ -537,8 +551,8 @@ void bus_emit_binding_changed(const Binding *binding, void *userdata) {
                         bus->bus, path, TLOB_BUS_BINDING_INTERFACE, "Unit", "Source", "Executable",
                         "Start", "Stop", "StartOffset", "StopOffset", "WaysOut", "TailCalls",
                         "StartNote", "StopNote", "BuildID", "BudgetNSec", "ConfiguredBudgetNSec",
-                        "State", "StateReason", "Backend", "BackendReason", "OnViolation",
-                        "Tolerance", "ToleranceWindowNSec", "ToleranceState", NULL);
+                        "Budgets", "State", "StateReason", "Backend", "BackendReason",
+                        "OnViolation", "Tolerance", "ToleranceWindowNSec", "ToleranceState", NULL);
         if (r < 0)
                 log_warning_errno(r, "Failed to send the changes of '%s', ignoring: %m",
                                   binding->name);

@@ -21,6 +21,7 @@ function factsOf(binding) {
                 ["Defined in", binding.source],
                 ["Configured budget", binding.configured === binding.budget ? ""
                                                                             : exactDuration(binding.configured)],
+                ["Other budgets", binding.others.map(({ kind, ns }) => `${kind} ${exactDuration(ns)}`).join(", ")],
                 ["Tolerance", tolerance],
                 ["Back end", binding.backend],
         ].filter(([, value]) => value !== "");

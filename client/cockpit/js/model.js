@@ -39,6 +39,11 @@ function withPercentiles(binding) {
 /* properties: as the bridge gives them, each { t, v }. */
 function readBinding(path, properties) {
         const value = (name, otherwise = "") => properties[name]?.v ?? otherwise;
+        /* These two are of one state where the total has no budget; a set one is always the total. */
+        const first = number(value("BudgetNSec", -1));
+        const configured = number(value("ConfiguredBudgetNSec", -1));
+        const { total = -1, ...others } = value("Budgets", { total: first });
+        const budget = number(total);
 
         return withPercentiles({
                 path,
@@ -48,8 +53,9 @@ function readBinding(path, properties) {
                 executable: value("Executable"),
                 start: value("Start"),
                 stop: value("Stop"),
-                budget: number(value("BudgetNSec", -1)),
-                configured: number(value("ConfiguredBudgetNSec", -1)),
+                budget,
+                configured: configured === first ? budget : configured,
+                others: Object.entries(others).map(([kind, ns]) => ({ kind, ns: number(ns) })),
                 state: value("State"),
                 reason: value("StateReason"),
                 backend: value("Backend"),
