@@ -15,6 +15,7 @@ import fcntl
 import json
 import os
 import pathlib
+import shutil
 import socket
 import struct
 import subprocess
@@ -74,10 +75,12 @@ class Cockpit:
         os.chmod(self.directory.name, 0o755)
         data = pathlib.Path(self.directory.name, "share/cockpit")
         data.mkdir(parents=True)
-        (data / "tlob").symlink_to(PAGE)
+        # Whoever it runs as may not be able to look at where this was built.
+        shutil.copytree(PAGE, data / "tlob")
+        shutil.copy(ctl.TLOBCTL, self.directory.name)
         env = ctl.environment(bus, HOME=self.directory.name, XDG_DATA_DIRS=f"{data.parent}:/usr/share",
                               XDG_DATA_HOME=self.directory.name, XDG_CONFIG_DIRS=self.directory.name,
-                              PATH=f"{os.path.dirname(os.path.abspath(ctl.TLOBCTL))}:{os.environ['PATH']}")
+                              PATH=f"{self.directory.name}:{os.environ['PATH']}")
         env.pop("DBUS_SESSION_BUS_ADDRESS", None)
         self.log = tempfile.TemporaryFile("w+")
         command = [WS, f"--port={PORT}", "--address=127.0.0.1", f"--local-session={BRIDGE}"]

@@ -39,7 +39,7 @@ function withPercentiles(binding) {
 /* properties: as the bridge gives them, each { t, v }. */
 function readBinding(path, properties) {
         const value = (name, otherwise = "") => properties[name]?.v ?? otherwise;
-        /* These two are of one state where the total has no budget; a set one is always the total. */
+        /* Where the total has no budget, these two are of one state. What is set is the total. */
         const first = number(value("BudgetNSec", -1));
         const configured = number(value("ConfiguredBudgetNSec", -1));
         const { total = -1, ...others } = value("Budgets", { total: first });
