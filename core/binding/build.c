@@ -14,7 +14,8 @@ const PastBuild *binding_add_build(const Binding *binding, Histogram *lengths) {
         if (id && builds[0].id && streq(builds[0].id, id)) {
                 histogram_add(lengths, builds[0].lengths);
                 before = &builds[1];
-        }
+        } else if (id && builds[1].id && streq(builds[1].id, id))
+                histogram_add(lengths, builds[1].lengths);
         return id && before->id ? before : NULL;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "report/past.h"
 
+#include <stdbool.h>
+
 #include "base/strings.h"
 
 static void build_done(PastBuild *build) {
@@ -26,22 +28,42 @@ static int add_lengths(Past *past, const Histogram *lengths) {
         return 0;
 }
 
-static int add_build(Past *past, const char *id, const Histogram *lengths) {
-        PastBuild *builds = past->builds, build = {};
+static int build_init(PastBuild *ret, const char *id, const Histogram *lengths) {
+        PastBuild build = { .id = strdup(id), .lengths = malloc(sizeof(*build.lengths)) };
 
-        if (builds[0].id && streq(builds[0].id, id)) {
-                histogram_add(builds[0].lengths, lengths);
-                return 0;
-        }
-        build.id = strdup(id);
-        build.lengths = malloc(sizeof(*build.lengths));
         if (!build.id || !build.lengths) {
                 build_done(&build);
                 return -ENOMEM;
         }
         *build.lengths = *lengths;
+        *ret = build;
+        return 0;
+}
+
+static bool build_is(const PastBuild *build, const char *id) {
+        return build->id && streq(build->id, id);
+}
+
+/* It is the last one from now on. */
+static int add_build(Past *past, const char *id, const Histogram *lengths) {
+        PastBuild *builds = past->builds, before = builds[0], build;
+        int r;
+
+        if (build_is(&builds[0], id)) {
+                histogram_add(builds[0].lengths, lengths);
+                return 0;
+        }
+        if (build_is(&builds[1], id)) {
+                histogram_add(builds[1].lengths, lengths);
+                builds[0] = builds[1];
+                builds[1] = before;
+                return 0;
+        }
+        r = build_init(&build, id, lengths);
+        if (r < 0)
+                return r;
         build_done(&builds[1]);
-        builds[1] = builds[0];
+        builds[1] = before;
         builds[0] = build;
         return 0;
 }
@@ -53,6 +75,25 @@ int past_add_lengths(Past *past, const char *build_id, const Histogram *lengths)
                 return 0;
         r = add_lengths(past, lengths);
         return r < 0 || !build_id ? r : add_build(past, build_id, lengths);
+}
+
+int past_add_former(Past *past, const char *build_id, const Histogram *lengths) {
+        int r;
+
+        if (histogram_count(lengths, 0) == 0)
+                return 0;
+        r = add_lengths(past, lengths);
+        if (r < 0 || !build_id)
+                return r;
+        for (size_t i = 0; i < PAST_N_BUILDS; i++) {
+                if (!past->builds[i].id)
+                        return build_init(&past->builds[i], build_id, lengths);
+                if (build_is(&past->builds[i], build_id)) {
+                        histogram_add(past->builds[i].lengths, lengths);
+                        return 0;
+                }
+        }
+        return 0;
 }
 
 int past_add(Past *past, const Past *other) {

@@ -35,6 +35,12 @@ void past_done(Past *past);
  */
 int past_add_lengths(Past *past, const char *build_id, const Histogram *lengths);
 
+/*
+ * The same in an older build, which was measured beside that of the last ones: in what order the
+ * builds came does not change. Where two newer ones are known, it is none of them.
+ */
+int past_add_former(Past *past, const char *build_id, const Histogram *lengths);
+
 /* What is older comes first: past is what was before other. Returns 0 or -ENOMEM. */
 int past_add(Past *past, const Past *other);
 

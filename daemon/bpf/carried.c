@@ -203,10 +203,9 @@ static int read_all(Carried *carried, Maps *maps, const Kept *kept) {
         for (uint32_t i = 0; i < n; i++) {
                 if (!kept->bindings[i].generation)
                         continue;
-                r = read_binding(maps, kept, i, &carried->bindings[carried->n]);
+                r = read_binding(maps, kept, i, &carried->bindings[carried->n++]);
                 if (r < 0)
                         return r;
-                carried->n++;
         }
         return count_waiting(maps->records, &carried->n_waiting);
 }
@@ -246,23 +245,7 @@ static bool has_its_places(const CarriedBinding *from, const KeptBinding *bindin
         return memcmp(&from->kept.places, &binding->places, sizeof(binding->places)) == 0;
 }
 
-/* What was measured in other files, those that were at its path before, or in the same. */
-static int give(const Carried *carried, const KeptBinding *binding, bool was_there, bool here,
-                Past *past) {
-        int r = 0;
-
-        for (size_t i = 0; i < carried->n && r >= 0; i++) {
-                const CarriedBinding *from = &carried->bindings[i];
-                bool is_same = was_there ? kept_is_same(&from->kept, binding)
-                                         : kept_has_same_keys(&from->kept, binding);
-
-                if (is_same && has_its_places(from, binding) == here)
-                        r = past_add(past, &from->past);
-        }
-        return r;
-}
-
-static const CarriedBinding *find_here(const Carried *carried, const KeptBinding *binding) {
+static CarriedBinding *find_here(const Carried *carried, const KeptBinding *binding) {
         for (size_t i = 0; i < carried->n; i++)
                 if (kept_is_same(&carried->bindings[i].kept, binding) &&
                     has_its_places(&carried->bindings[i], binding))
@@ -270,17 +253,33 @@ static const CarriedBinding *find_here(const Carried *carried, const KeptBinding
         return NULL;
 }
 
-int carried_give(const Carried *carried, Kept *kept, uint32_t index) {
+/* Only once: the binding can get its probes anew before all is taken over. */
+static int hand_over(CarriedBinding *from, Past *past) {
+        int r = past_add(past, &from->past);
+
+        past_done(&from->past);
+        return r;
+}
+
+int carried_give(Carried *carried, Kept *kept, uint32_t index) {
         _cleanup_(past_done) Past past = {};
         KeptBinding *binding = &kept->bindings[index];
-        const CarriedBinding *from = find_here(carried, binding);
-        int r;
+        CarriedBinding *here = find_here(carried, binding);
+        int r = 0;
 
-        if (from)
-                binding->limit = from->kept.limit;
-        r = give(carried, binding, from != NULL, false, &past);
-        if (r >= 0)
-                r = give(carried, binding, from != NULL, true, &past);
+        /* What was measured in other files is older: they were at its path before. */
+        for (size_t i = 0; i < carried->n && r >= 0; i++) {
+                CarriedBinding *from = &carried->bindings[i];
+
+                if (from != here && (here ? kept_is_same(&from->kept, binding)
+                                          : kept_has_same_keys(&from->kept, binding)))
+                        r = hand_over(from, &past);
+        }
+        if (here && r >= 0) {
+                binding->limit = here->kept.limit;
+                here->kept.limit = (BindingLimit){};
+                r = hand_over(here, &past);
+        }
         if (r >= 0)
                 kept_set_past(kept, index, &past);
         return r;

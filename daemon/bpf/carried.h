@@ -21,10 +21,10 @@ Carried *carried_free(Carried *carried);
 DEFINE_CLEANUP(Carried, carried_free);
 
 /*
- * Gives the successor's binding at that index, whose name and places it has, its past. Returns 0 or
- * -ENOMEM.
+ * Gives the successor's binding at that index, whose name and places it has, its past: once.
+ * Returns 0 or -ENOMEM.
  */
-int carried_give(const Carried *carried, Kept *kept, uint32_t index);
+int carried_give(Carried *carried, Kept *kept, uint32_t index);
 
 /*
  * Gives the successor what is of no binding. Returns the reports that are lost in all: those that

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The memory of kept.h: a header that describes itself, and two arrays. Nobody else can write it,
+ * The memory of kept.h: a header that describes itself, and arrays. Nobody else can write it,
  * but a daemon of another version may have, or one with a defect: all of it is checked before any
  * of it is handed out, and what does not fit is not looked at. It is sealed, so that its size stays
  * what it was when it was checked. A map has one size all its life.

@@ -41,12 +41,12 @@ static KeptPlaces places_of(const Binding *binding) {
 
 /* Those that say where it measures. */
 static uint64_t hash_keys(const Binding *binding) {
-        const char *const keys[] = { binding->executable, binding->start, binding->stop };
+        const char *const keys[] = { binding->executable, binding->view.program, binding->start,
+                                     binding->stop };
         uint64_t hash = 0;
 
         for (size_t i = 0; i < ELEMENTSOF(keys); i++)
-                if (keys[i])
-                        hash = hash * 31 + kept_hash(keys[i], strlen(keys[i]));
+                hash = hash * 31 + kept_hash(keys[i] ?: "", keys[i] ? strlen(keys[i]) : 0);
         return hash;
 }
 

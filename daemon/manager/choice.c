@@ -225,8 +225,7 @@ static void detach(Manager *m, Binding *binding) {
 
         if (backend->ops->remove(backend, binding->measurement.index, &final, &lengths) >= 0) {
                 manager_count_suppressed(m, binding, &final);
-                manager_add_past(binding->latter ?: binding, binding->resolved.build_id, &final,
-                                 &lengths);
+                manager_add_past(binding, &final, &lengths);
         }
         /* The last reports are still the binding's. */
         backends_flush(m->backends, backend);

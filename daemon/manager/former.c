@@ -139,10 +139,11 @@ static void exchange(Manager *m, Binding *binding, Binding *next) {
         binding->watch.followed_usec = before.followed_usec;
         backends_put(m->backends, binding);
         backends_put(m->backends, next);
-        manager_note_limit(binding);
-        manager_note_past(binding);
+        /* Killed in between, it is better known to neither than to both. */
         manager_note_limit(next);
         manager_note_past(next);
+        manager_note_limit(binding);
+        manager_note_past(binding);
 }
 
 /* From now on it measures in next, too, or only there. */

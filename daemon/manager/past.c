@@ -26,8 +26,10 @@ void manager_read_past(Binding *binding) {
 
         if (!m->backend || !m->backend->ops->add_past)
                 return;
-        if (m->backend->ops->add_past(m->backend, m->index, &noted) < 0)
+        if (m->backend->ops->add_past(m->backend, m->index, &noted) < 0) {
                 log_oom();
+                return;
+        }
         if (noted.statistics.counters.starts <= m->past.statistics.counters.starts)
                 return;
         past_done(&m->past);
@@ -35,10 +37,13 @@ void manager_read_past(Binding *binding) {
         noted = (Past){};
 }
 
-void manager_add_past(Binding *binding, const char *build_id, const Statistics *final,
-                      const Histogram *lengths) {
-        statistics_add(&binding->measurement.past.statistics, final);
-        if (past_add_lengths(&binding->measurement.past, build_id, lengths) < 0)
+void manager_add_past(Binding *binding, const Statistics *final, const Histogram *lengths) {
+        Past *past = &(binding->latter ?: binding)->measurement.past;
+        const char *build_id = binding->resolved.build_id;
+
+        statistics_add(&past->statistics, final);
+        if ((binding->latter ? past_add_former(past, build_id, lengths)
+                             : past_add_lengths(past, build_id, lengths)) < 0)
                 log_oom();
 }
 

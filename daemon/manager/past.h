@@ -18,9 +18,11 @@ void manager_take_over_past(Binding *binding);
  */
 void manager_read_past(Binding *binding);
 
-/* Its probes in that build were just taken away; lengths: of the same windows. */
-void manager_add_past(Binding *binding, const char *build_id, const Statistics *final,
-                      const Histogram *lengths);
+/*
+ * Its probes were just taken away, or those of its former: what they have counted, and the lengths
+ * of the same windows.
+ */
+void manager_add_past(Binding *binding, const Statistics *final, const Histogram *lengths);
 
 /* It counts from zero. */
 void manager_clear_past(Binding *binding);

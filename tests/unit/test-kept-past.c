@@ -92,6 +92,55 @@ static void test_told_once(void **state) {
         assert_string_equal(past.told_of, "bb");
 }
 
+static void add_former(Past *past, const char *id, size_t bucket, uint64_t n) {
+        Histogram lengths = make(bucket, n);
+
+        assert_ok(past_add_former(past, id, &lengths));
+}
+
+static void assert_builds(const Past *past, const char *last, uint64_t n_last, const char *before,
+                          uint64_t n_before) {
+        assert_string_equal(past->builds[0].id, last);
+        assert_int_equal(histogram_count(past->builds[0].lengths, 0), n_last);
+        assert_string_equal(past->builds[1].id, before);
+        assert_int_equal(histogram_count(past->builds[1].lengths, 0), n_before);
+}
+
+/* An old build that is measured beside the new one for a while is not the last one by that. */
+static void test_former(void **state) {
+        _cleanup_(past_done) Past past = {}, first = {};
+
+        add(&past, "aa", 3, 5);
+        add(&past, "bb", 4, 7);
+        add_former(&past, "aa", 3, 2);
+        assert_builds(&past, "bb", 7, "aa", 7);
+        /* Older than both: it counts in the total alone. */
+        add_former(&past, "00", 3, 4);
+        assert_builds(&past, "bb", 7, "aa", 7);
+        assert_int_equal(histogram_count(past.lengths, 0), 5 + 7 + 2 + 4);
+
+        add_former(&first, "aa", 3, 1);
+        add(&first, "bb", 3, 1);
+        assert_builds(&first, "bb", 1, "aa", 1);
+}
+
+/* There and back: nothing of either is forgotten. */
+static void test_back(void **state) {
+        _cleanup_(binding_freep) Binding *binding = NULL;
+        Histogram live = make(3, 1);
+        Past *past;
+
+        assert_ok(binding_new("x", &binding));
+        past = &binding->measurement.past;
+        add(past, "aa", 3, 5);
+        add(past, "bb", 4, 7);
+        binding->resolved.build_id = strdup("aa");
+        assert_string_equal(binding_add_build(binding, &live)->id, "bb");
+        assert_int_equal(histogram_count(&live, 0), 6);
+        add(past, "aa", 3, 1);
+        assert_builds(past, "aa", 6, "bb", 7);
+}
+
 static void test_id_without_room(void **state) {
         _cleanup_(past_done) Past past = {}, read = {};
         _cleanup_(kept_freep) Kept *kept = make_kept();
@@ -114,10 +163,9 @@ static void test_id_without_room(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_is_what_it_was),
-                cmocka_unit_test(test_added),
-                cmocka_unit_test(test_told_once),
-                cmocka_unit_test(test_id_without_room),
+                cmocka_unit_test(test_is_what_it_was), cmocka_unit_test(test_added),
+                cmocka_unit_test(test_told_once),      cmocka_unit_test(test_former),
+                cmocka_unit_test(test_back),           cmocka_unit_test(test_id_without_room),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
