@@ -236,6 +236,14 @@ int manager_set_budget(Manager *m, const char *name, uint64_t budget_ns, uint64_
                                       "infinity");
         }
 
+        if (budget_ns != TLOB_BUDGET_CONFIGURED &&
+            binding->budget_ns[TLOB_BUDGET_MINIMUM] != BUDGET_NONE &&
+            budget_ns <= binding->budget_ns[TLOB_BUDGET_MINIMUM])
+                return sentence_error(-EINVAL, ret_error,
+                                      "A budget of '%s' must be longer than its BudgetMinSec=: no "
+                                      "window could keep both",
+                                      name);
+
         manager_flush_binding(m, binding);
         if (budget_ns == TLOB_BUDGET_CONFIGURED)
                 r = forget_budget(m, binding);

@@ -381,6 +381,7 @@ __noinline int window_complete(__u32 slot, __u32 place, const struct verdict *v,
 		return 0;
 	}
 	r->budget = TLOB_CLAIM_BUDGET(v->claim);
+	r->exceeded |= 1U << r->budget;
 	r->type = TLOB_RECORD_COMPLETION;
 	r->id = TLOB_CLAIM_ID(v->claim);
 	r->end = end;
@@ -396,8 +397,9 @@ static __always_inline bool is_too_short(__u32 binding, struct verdict *v, __u32
 	if (!b || end != TLOB_END_STOP || b->budget_ns[TLOB_BUDGET_MINIMUM] == TLOB_NEVER ||
 	    v->elapsed_ns >= b->budget_ns[TLOB_BUDGET_MINIMUM])
 		return false;
-	v->budget = TLOB_BUDGET_MINIMUM;
-	v->exceeded = 1 << TLOB_BUDGET_MINIMUM;
+	if (!v->exceeded)
+		v->budget = TLOB_BUDGET_MINIMUM;
+	v->exceeded |= 1 << TLOB_BUDGET_MINIMUM;
 	return true;
 }
 
@@ -409,8 +411,11 @@ static __always_inline void window_report_over(__u32 slot, __u32 place, struct t
 					       struct verdict *v, const struct snapshot *at,
 					       __u32 end)
 {
+	bool is_over;
+
 	v->claim = TLOB_CLAIM_OPEN(w->start_ns);
-	if (!window_judge(slot, place, at, v) && !is_too_short(w->binding, v, end))
+	is_over = window_judge(slot, place, at, v);
+	if (!is_too_short(w->binding, v, end) && !is_over)
 		return;
 	if (READ_ONCE(w->claim) != v->claim)
 		return;
