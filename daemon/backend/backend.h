@@ -19,6 +19,8 @@
 
 typedef struct Backend Backend;
 
+#define ENOTSUPP_KERNEL 524 /* the kernel's own: no such probe on this instruction */
+
 /* What a back end can express. A binding asks for some of it: backend_needs(). */
 typedef enum BackendCapability {
         BACKEND_CAN_RETURN = 1 << 0,       /* Stop=return */

@@ -215,7 +215,7 @@ void price_find(Price *price, int prog_fd, bool multi, Detacher *detacher) {
                 return;
         spec.file_fd = fd;
         for (ProbeKind kind = PROBE_UNKNOWN; kind < PROBE_N_KINDS; kind++)
-                if (function_for(kind))
+                if (kind != PROBE_UNKNOWN)
                         price->hit.ns[kind] = time_hit(&spec, function_for(kind), detacher);
         price->hit.ns[PROBE_UNKNOWN] = price->hit.ns[PROBE_EMULATED];
         price->window_ns = time_window(price->hit.ns[PROBE_EMULATED]);

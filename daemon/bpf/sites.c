@@ -20,8 +20,6 @@
 #include "bpf/memory.h"
 #include "bpf/site-processes.h"
 
-#define ENOTSUPP_KERNEL 524 /* the kernel's own: no such probe on this instruction */
-
 int site_table_init(SiteTable *table, size_t n, const SiteProbes *probes, int sites_fd,
                     int scopes_fd, uint32_t *generation) {
         void *memory;
@@ -289,9 +287,11 @@ static int join_error(int r, const Site *site, const SiteKey *key, const SiteUse
                                       "All places for probes are in use; raise BindingsMax= in "
                                       "tlobd.conf");
         case -ENOTSUPP_KERNEL:
+                if (key->kind == SITE_EVENT)
+                        return event_error(r, ret_reason);
                 return sentence_error(r, ret_reason,
-                                      "The kernel cannot put a probe on the instruction at offset "
-                                      "0x%" PRIx64 ": name another place",
+                                      "The kernel cannot put a probe on one of these instructions, "
+                                      "the first at offset 0x%" PRIx64 ": name another place",
                                       key->offsets[0]);
         case -EINVAL:
                 if (key->kind == SITE_EVENT)

@@ -15,6 +15,7 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
+#include "backend/backend.h"
 #include "base/sentence.h"
 #include "kernel/event.h"
 
@@ -22,7 +23,6 @@
 #define REACTORS_FILE   "rv/monitors/tlob/reactors"
 #define MONITORING_FILE "rv/monitoring_on"
 #define LINE_MAX_SIZE   512
-#define ENOTSUPP_KERNEL 524 /* the kernel's own: no such probe on this instruction */
 
 const char *const kernel_monitor_files[] = {
         KERNEL_MONITOR_ENABLE, MONITOR_FILE,          REACTORS_FILE,
