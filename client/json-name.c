@@ -59,9 +59,8 @@ static json_object *rename_object(json_object *object) {
                 json_object *renamed = NULL;
 
                 if (value) {
-                        renamed = streq(name, "Counters") || streq(name, "Budgets")
-                                          ? json_object_get(value)
-                                          : json_rename(value);
+                        renamed = streq(name, "Counters") ? json_object_get(value)
+                                                          : json_rename(value);
                         if (!renamed)
                                 return NULL;
                 }

@@ -6,8 +6,8 @@
 
 /*
  * A copy of value in which every member of an object is named as properties on D-Bus are:
- * "budget_ns" and "start-offset" become "BudgetNSec" and "StartOffset". Those of "Counters" and
- * "Budgets" are data, and stay. The caller owns it; NULL for want of memory.
+ * "budget_ns" and "start-offset" become "BudgetNSec" and "StartOffset". Those of "Counters" are
+ * data, and stay. The caller owns it; NULL for want of memory.
  */
 json_object *json_rename(json_object *value);
 

@@ -37,7 +37,7 @@ static const Metric metrics[] = {
         { "tlob_windows_total", "Windows that have begun.", "Windows", NULL, METRIC_COUNTER,
           false },
         { "tlob_violations_total",
-          "Windows that have exceeded their budget, reported or held back.", "Violations", NULL,
+          "Windows that have not kept their budget, reported or held back.", "Violations", NULL,
           METRIC_COUNTER, false },
         { "tlob_violations_suppressed_total", "Violations whose report was held back by a limit.",
           "Counters", "suppressed", METRIC_COUNTER, false },

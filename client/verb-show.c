@@ -285,43 +285,47 @@ static int add_builds(json_object *binding) {
         return json_add(binding, "shown-builds", lines);
 }
 
-/* "5ms, sleeping 100ms"; of an older tlobd the one that it tells. */
-static char *describe_budgets(const json_object *binding) {
-        json_object *budgets = json_object_object_get(binding, "Budgets");
-        char *text = NULL, time[DURATION_MAX];
+/* ", sleeping 100ms, minimum 2ms" */
+static int describe_other_budgets(const json_object *budgets, char **ret) {
+        _cleanup_free_ char *text = strdup("");
+        char time[DURATION_MAX];
 
-        for (unsigned i = 0; budgets && i < TLOB_N_BUDGETS; i++) {
+        for (unsigned i = TLOB_BUDGET_TOTAL + 1; text && i < TLOB_N_BUDGETS; i++) {
                 uint64_t ns = json_number(budgets, budget_to_string(i));
-                bool total = i == TLOB_BUDGET_TOTAL;
                 char *longer;
 
                 if (ns == UINT64_MAX)
                         continue;
-                longer = sentence_make("%s%s%s%s%s", text ?: "", text ? ", " : "",
-                                       total ? "" : budget_to_string(i), total ? "" : " ",
+                longer = sentence_make("%s, %s %s", text, budget_to_string(i),
                                        duration_format(ns, time));
                 free(text);
                 text = longer;
-                if (!text)
-                        return NULL;
         }
-        return text ?: strdup(duration_format(json_number(binding, "BudgetNSec"), time));
+        *ret = TAKE_PTR(text);
+        return *ret ? 0 : -ENOMEM;
 }
 
-/* The budgets, and that the first is another than what is configured. */
+/* The budgets, and that the total is another than what is configured. */
 static int add_budget(json_object *binding) {
-        uint64_t budget = json_number(binding, "BudgetNSec");
-        uint64_t configured = json_number(binding, "ConfiguredBudgetNSec");
-        bool overridden = json_object_object_get_ex(binding, "ConfiguredBudgetNSec", NULL) &&
-                          budget != configured;
-        _cleanup_free_ char *now = describe_budgets(binding), *text = NULL;
-        char before[DURATION_MAX];
+        json_object *budgets = json_object_object_get(binding, "Budgets");
+        uint64_t total = json_number(budgets, "total");
+        uint64_t configured =
+                json_number(json_object_object_get(binding, "ConfiguredBudgets"), "total");
+        _cleanup_free_ char *others = NULL, *text = NULL;
+        char now[DURATION_MAX], before[DURATION_MAX];
+        int r;
 
-        if (!now)
-                return -ENOMEM;
-        text = overridden ? sentence_make("%s, by set-budget; configured is %s", now,
-                                          duration_format(configured, before))
-                          : strdup(now);
+        r = describe_other_budgets(budgets, &others);
+        if (r < 0)
+                return r;
+        (void) duration_format(total, now);
+        if (total != configured)
+                text = sentence_make("%s, by set-budget; configured is %s%s", now,
+                                     duration_format(configured, before), others);
+        else if (total == UINT64_MAX && *others != '\0')
+                text = strdup(others + strlen(", "));
+        else
+                text = sentence_make("%s%s", now, others);
         return text ? json_add_string(binding, "shown-budget", text) : -ENOMEM;
 }
 

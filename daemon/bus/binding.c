@@ -154,16 +154,16 @@ static int get_configured_budget(sd_bus *b, const char *path, const char *interf
         return sd_bus_message_append(reply, "t", binding_configured_budget_ns(userdata));
 }
 
+/* userdata: one for each, as in Binding. */
 static int get_budgets(sd_bus *b, const char *path, const char *interface, const char *property,
                        sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        const Binding *binding = userdata;
+        const uint64_t *budget_ns = userdata;
         int r;
 
         r = sd_bus_message_open_container(reply, 'a', "{st}");
         for (unsigned i = 0; i < TLOB_N_BUDGETS && r >= 0; i++)
-                if (binding->budget_ns[i] != BUDGET_NONE)
-                        r = sd_bus_message_append(reply, "{st}", budget_to_string(i),
-                                                  binding->budget_ns[i]);
+                if (budget_ns[i] != BUDGET_NONE)
+                        r = sd_bus_message_append(reply, "{st}", budget_to_string(i), budget_ns[i]);
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
@@ -467,7 +467,9 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("Price", "s", get_price, 0, 0),
         SD_BUS_PROPERTY("BudgetNSec", "t", get_budget, 0, CHANGE),
         SD_BUS_PROPERTY("ConfiguredBudgetNSec", "t", get_configured_budget, 0, CHANGE),
-        SD_BUS_PROPERTY("Budgets", "a{st}", get_budgets, 0, CHANGE),
+        SD_BUS_PROPERTY("Budgets", "a{st}", get_budgets, offsetof(Binding, budget_ns), CHANGE),
+        SD_BUS_PROPERTY("ConfiguredBudgets", "a{st}", get_budgets,
+                        offsetof(Binding, configured_budget_ns), CHANGE),
         SD_BUS_PROPERTY("State", "s", get_state, 0, CHANGE),
         SD_BUS_PROPERTY("StateReason", "s", get_string, offsetof(Binding, measurement.reason),
                         CHANGE),
@@ -551,8 +553,9 @@ void bus_emit_binding_changed(const Binding *binding, void *userdata) {
                         bus->bus, path, TLOB_BUS_BINDING_INTERFACE, "Unit", "Source", "Executable",
                         "Start", "Stop", "StartOffset", "StopOffset", "WaysOut", "TailCalls",
                         "StartNote", "StopNote", "BuildID", "BudgetNSec", "ConfiguredBudgetNSec",
-                        "Budgets", "State", "StateReason", "Backend", "BackendReason",
-                        "OnViolation", "Tolerance", "ToleranceWindowNSec", "ToleranceState", NULL);
+                        "Budgets", "ConfiguredBudgets", "State", "StateReason", "Backend",
+                        "BackendReason", "OnViolation", "Tolerance", "ToleranceWindowNSec",
+                        "ToleranceState", NULL);
         if (r < 0)
                 log_warning_errno(r, "Failed to send the changes of '%s', ignoring: %m",
                                   binding->name);

@@ -119,6 +119,15 @@ static int get_time(sd_bus *bus, const char *path, const char *interface, const 
         return sd_bus_message_append(reply, "t", UINT64_C(1500000) + binding->worked_ns);
 }
 
+static int get_budgets(sd_bus *bus, const char *path, const char *interface, const char *property,
+                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const uint64_t *total_ns = userdata;
+
+        return *total_ns == UINT64_MAX
+                       ? sd_bus_message_append(reply, "a{st}", 0)
+                       : sd_bus_message_append(reply, "a{st}", 1, "total", *total_ns);
+}
+
 /* Of an older daemon, which does not know the method. */
 static int on_cost(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         FakeBinding *binding = userdata;
@@ -157,6 +166,8 @@ static const sd_bus_vtable binding_vtable[] = {
         SD_BUS_PROPERTY("StopNote", "s", get_string, AT(stop_note), 0),
         SD_BUS_PROPERTY("BudgetNSec", "t", NULL, AT(budget_ns), 0),
         SD_BUS_PROPERTY("ConfiguredBudgetNSec", "t", NULL, AT(configured_ns), 0),
+        SD_BUS_PROPERTY("Budgets", "a{st}", get_budgets, AT(budget_ns), 0),
+        SD_BUS_PROPERTY("ConfiguredBudgets", "a{st}", get_budgets, AT(configured_ns), 0),
         SD_BUS_PROPERTY("State", "s", get_string, AT(state), 0),
         SD_BUS_PROPERTY("StateReason", "s", get_string, AT(reason), 0),
         SD_BUS_PROPERTY("Backend", "s", get_string, AT(backend), 0),

@@ -7,7 +7,7 @@
 
 import { checkbox, field, openDialog } from "./dialog.js";
 import { make, quoted } from "./dom.js";
-import { exactDuration, parseDuration } from "./format.js";
+import { exactDuration, parseBudget } from "./format.js";
 
 const BUDGET_HELP = "Such as 250us, 1.5ms or 2s; infinity measures and reports nothing.";
 
@@ -26,7 +26,7 @@ export function editBudget(bus, binding) {
                 body: [time.node, persist.node],
                 submit: {
                         text: "Set budget",
-                        action: () => bus.setBudget(binding.name, parseDuration(time.input.value),
+                        action: () => bus.setBudget(binding.name, parseBudget(time.input.value),
                                                     persist.input.checked),
                 },
                 others,

@@ -144,9 +144,9 @@ export function describe(binding) {
                 `the longest took ${duration(binding.max)}`,
         ];
         const budget = binding.budget === Infinity
-                ? "There is no budget."
+                ? "There is no budget for the whole time."
                 : `The budget is ${exactDuration(binding.budget)}; ` +
-                  `${over === 1 ? "1 window was" : `${count(over)} windows were`} over a budget.`;
+                  `${over === 1 ? "1 window" : `${count(over)} windows`} did not keep a budget.`;
 
         return `${parts.join(", ")}. ${budget}`;
 }

@@ -104,6 +104,9 @@ export function clock(date) {
         return today ? time : `${date.toLocaleDateString([], { month: "short", day: "numeric" })} ${time}`;
 }
 
+const BUDGET_MIN_NS = 1000;
+const BUDGET_MAX_NS = 3600e9;
+
 /* What a person wrote, in nanoseconds. Throws a sentence. */
 export function parseDuration(text) {
         const terms = [...text.trim().matchAll(/\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z\u00b5\u03bc]+)/gy)];
@@ -115,4 +118,13 @@ export function parseDuration(text) {
                 throw new Error(`'${text.trim()}' is not a time; write it like 250us, 1.5ms, 2s, or ` +
                                 "infinity to report nothing");
         return Math.round(terms.reduce((sum, [, n, unit]) => sum + n * UNITS[unit], 0));
+}
+
+/* The same of a budget. 0 would be the configured one. */
+export function parseBudget(text) {
+        const ns = parseDuration(text);
+
+        if (ns !== Infinity && (ns < BUDGET_MIN_NS || ns > BUDGET_MAX_NS))
+                throw new Error(`A budget of ${text.trim()} is out of range; write 1us to 1h, or infinity`);
+        return ns;
 }

@@ -127,6 +127,10 @@ export class BindingList {
                 for (const path of this.rows.keys())
                         if (!model.bindings.has(path))
                                 this.rows.delete(path);
+                const units = new Set([...model.bindings.values()].map(({ unit }) => unit));
+                for (const unit of this.units.keys())
+                        if (!units.has(unit))
+                                this.units.delete(unit);
                 setChildren(this.table, [this.head, ...groups]);
                 this.table.hidden = groups.length === 0;
                 this.none.hidden = groups.length > 0 || model.bindings.size === 0;

@@ -39,11 +39,7 @@ function withPercentiles(binding) {
 /* properties: as the bridge gives them, each { t, v }. */
 function readBinding(path, properties) {
         const value = (name, otherwise = "") => properties[name]?.v ?? otherwise;
-        /* Where the total has no budget, these two are of one state. What is set is the total. */
-        const first = number(value("BudgetNSec", -1));
-        const configured = number(value("ConfiguredBudgetNSec", -1));
-        const { total = -1, ...others } = value("Budgets", { total: first });
-        const budget = number(total);
+        const { total, ...others } = value("Budgets", {});
 
         return withPercentiles({
                 path,
@@ -53,8 +49,8 @@ function readBinding(path, properties) {
                 executable: value("Executable"),
                 start: value("Start"),
                 stop: value("Stop"),
-                budget,
-                configured: configured === first ? budget : configured,
+                budget: number(total),
+                configured: number(value("ConfiguredBudgets", {}).total),
                 others: Object.entries(others).map(([kind, ns]) => ({ kind, ns: number(ns) })),
                 state: value("State"),
                 reason: value("StateReason"),
