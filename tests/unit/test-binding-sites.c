@@ -99,6 +99,16 @@ static void test_not_known(void **state) {
         resolve(binding);
 }
 
+/* No probe would be there. */
+static void test_prefixes(void **state) {
+        refuse("padded_entry", "return",
+               "'padded_entry' in " WAYS_LIBRARY
+               " is entered or left at an instruction with a prefix");
+        refuse("padded_exit", "return", "that this kernel puts no probe on. Measure another");
+        refuse("padded_entry+0", "other",
+               "Start=padded_entry+0 in " WAYS_LIBRARY " is an instruction");
+}
+
 /*
  * The kernel makes a call of it, which would overwrite what the function keeps below its stack
  * pointer.
@@ -245,6 +255,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_inside_an_instruction),
                 cmocka_unit_test(test_not_known),
+                cmocka_unit_test(test_prefixes),
                 cmocka_unit_test(test_nop),
                 cmocka_unit_test(test_upgrade),
                 cmocka_unit_test(test_return),

@@ -357,4 +357,23 @@ way nop_past_endbr_1
         ret
 end nop_past_endbr
 
+/* Padded by prefixes of a segment, as assemblers do for branches. */
+function padded_entry
+        .byte 0x2e
+        xor %eax, %eax
+way padded_entry_1
+        ret
+end padded_entry
+
+function padded_exit
+        test %edi, %edi
+        je 1f
+way padded_exit_1
+        ret
+1:      xor %eax, %eax
+way padded_exit_2
+        .byte 0x3e
+        ret
+end padded_exit
+
         .section .note.GNU-stack, "", @progbits
