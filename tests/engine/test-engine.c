@@ -299,7 +299,8 @@ static void test_removal_ends_open_windows(void **state) {
 }
 
 static void test_budget_changes_for_open_windows(void **state) {
-        const uint64_t budget_ns[] = { 1000000, BUDGET_NONE, BUDGET_NONE, BUDGET_NONE };
+        const uint64_t budget_ns[TLOB_N_BUDGETS] = { 1000000, BUDGET_NONE, BUDGET_NONE, BUDGET_NONE,
+                                                     BUDGET_NONE };
         _cleanup_(victim_done) Victim victim = {};
         Engine *engine = *state;
         uint32_t a = engine_add(engine, FUNCTION("a", "1h"), NULL);
@@ -428,7 +429,8 @@ static void test_deadline_of_a_state(void **state) {
 
 /* A budget is set while the task sleeps, or is just about to, and nothing else happens. */
 static void test_deadline_of_a_smaller_budget(void **state) {
-        const uint64_t budget_ns[] = { BUDGET_NONE, BUDGET_NONE, BUDGET_NONE, 20000000 };
+        const uint64_t budget_ns[TLOB_N_BUDGETS] = { BUDGET_NONE, BUDGET_NONE, BUDGET_NONE,
+                                                     20000000, BUDGET_NONE };
         _cleanup_(victim_done) Victim victim = {};
         Engine *engine = *state;
         uint32_t a = engine_add(engine, FUNCTION("a", "1h"), NULL);

@@ -29,7 +29,7 @@ matches "a minimum: its violation is in the journal" "$(jq -r .MESSAGE <<<"$entr
 equal "a minimum: with its budget" "$(jq -r '.TLOB_BUDGET, .TLOB_BUDGET_NS' <<<"$entry")" $'minimum\n10000000000'
 matches "a minimum: and its end" "$(jq -r .MESSAGE <<<"$(wait_for_entry '.TLOB_BINDING == "early" and .TLOB_END != null' -t tlob)")" \
         '^early: ended after 20[0-9.]*ms in sleep\[[0-9]+\], 9\.[0-9]+s under its 10s minimum '
-equal "a minimum: tlobctl knows it" "$(tlobctl violations -j early | jq -r '.[0].budget')" minimum
+equal "a minimum: tlobctl knows it" "$(tlobctl violations -j -b early | jq -r ".[0].Budget")" minimum
 tlobctl remove-binding early
 
 printf '[Binding bad]\nExecutable=libc.so.6\nFunction=no_such_function\nBudgetSec=1s\n' >/etc/tlob/bindings.d/bad.conf
