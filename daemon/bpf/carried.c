@@ -241,6 +241,22 @@ Carried *carried_free(Carried *carried) {
         return NULL;
 }
 
+int carried_add(Carried **carried, const KeptBinding *kept, Past *past) {
+        CarriedBinding *bindings;
+
+        if (!*carried)
+                *carried = calloc(1, sizeof(**carried));
+        if (!*carried)
+                return -ENOMEM;
+        bindings = reallocarray((*carried)->bindings, (*carried)->n + 1, sizeof(*bindings));
+        if (!bindings)
+                return -ENOMEM;
+        (*carried)->bindings = bindings;
+        bindings[(*carried)->n++] = (CarriedBinding){ .kept = *kept, .past = *past };
+        *past = (Past){};
+        return 0;
+}
+
 static bool has_its_places(const CarriedBinding *from, const KeptBinding *binding) {
         return memcmp(&from->kept.places, &binding->places, sizeof(binding->places)) == 0;
 }

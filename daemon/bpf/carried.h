@@ -21,6 +21,12 @@ Carried *carried_free(Carried *carried);
 DEFINE_CLEANUP(Carried, carried_free);
 
 /*
+ * One more, whose places are gone before its binding has others: *carried is made if it is NULL.
+ * Takes what past has. Returns 0 or -ENOMEM.
+ */
+int carried_add(Carried **carried, const KeptBinding *kept, Past *past);
+
+/*
  * Gives the successor's binding at that index, whose name and places it has, its past: once.
  * Returns 0 or -ENOMEM.
  */

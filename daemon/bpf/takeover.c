@@ -130,16 +130,20 @@ static const Entry *find_latter(const BpfBackend *b, const Entry *entry) {
         return latter;
 }
 
+/* What was counted at those places is the past of the binding elsewhere. latter: NULL: it comes. */
 static int become_past(BpfBackend *b, const Entry *entry, const Entry *latter,
                        const Statistics *final, const Histogram *lengths) {
         _cleanup_(past_done) Past past = {};
         uint32_t index = entry->user.binding;
+        const KeptBinding *kept = &b->kept->bindings[index];
         int r;
 
         r = kept_add_past(b->kept, index, &past);
         statistics_add(&past.statistics, final);
         if (r >= 0)
-                r = past_add_lengths(&past, kept_get_build_id(&b->kept->bindings[index]), lengths);
+                r = past_add_lengths(&past, kept_get_build_id(kept), lengths);
+        if (r >= 0 && !latter)
+                return carried_add(&b->carried, kept, &past);
         if (r >= 0)
                 r = kept_add_past(b->kept, latter->user.binding, &past);
         if (r >= 0)
@@ -147,7 +151,7 @@ static int become_past(BpfBackend *b, const Entry *entry, const Entry *latter,
         return r;
 }
 
-/* Nobody has it in the configuration any more, or it is at other places now. */
+/* Nobody has it in the configuration any more, or it is at other places now, or soon. */
 static void remove_inherited(BpfBackend *b, Entry *entry) {
         const Entry *latter = find_latter(b, entry);
         uint32_t index = entry->user.binding;
@@ -158,7 +162,7 @@ static void remove_inherited(BpfBackend *b, Entry *entry) {
         bpf_entry_forget(b, entry);
         /* What ends by itself until then is in the books. */
         bpf_entry_end_windows(b, entry, &removed, &lengths);
-        if (latter) {
+        if (latter || b->is_taking_over) {
                 (void) bpf_entry_read_books(b, entry, &final);
                 books_subtract_gone(&final.counters, &entry->base);
                 (void) histogram_table_read(&b->histograms, index, &lengths);

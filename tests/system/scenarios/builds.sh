@@ -60,6 +60,18 @@ WAIT=60 check "replaced while nobody looked: nothing that was counted is lost" \
         until_true has_windows upgraded.service/request $((windows + 100))
 holds "and the build before is known" "$(tlobctl show -j upgraded.service/request)" \
         "[.[0].Builds[][0]] == ($builds | reverse)"
+
+# The same by writing in the file, with nobody running it.
+systemctl stop upgraded
+windows=$(binding upgraded.service/request Windows)
+systemctl kill -s STOP tlobd
+cp /usr/libexec/tlob-tests/server-slow "$programs/server"
+systemctl kill -s KILL tlobd
+check "written to while nobody looked: the next tlobd is ready" until_true systemctl is-active tlobd
+systemctl start upgraded
+WAIT=60 check "written to while nobody looked: nothing that was counted is lost" \
+        until_true has_windows upgraded.service/request $((windows + 20))
+holds "and the build before is known" "$(tlobctl show -j upgraded.service/request)" "[.[0].Builds[][0]] == $builds"
 systemctl stop upgraded
 rm "$etc/upgraded.service"
 
