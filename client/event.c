@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <time.h>
 
+#include "base/budget.h"
 #include "base/clock.h"
 #include "base/duration.h"
 #include "binding/binding.h"
@@ -21,13 +22,6 @@ const char *const event_arguments[] = {
         "binding",    "unit",       "tid",         "budget_ns", "elapsed_ns",
         "running_ns", "waiting_ns", "sleeping_ns", "",          NULL,
 };
-
-static enum tlob_budget budget_from_string(const char *s) {
-        for (unsigned i = 0; i < TLOB_N_BUDGETS; i++)
-                if (streq(s, budget_to_string(i)))
-                        return i;
-        return TLOB_BUDGET_TOTAL;
-}
 
 static enum tlob_state state_from_string(const char *s) {
         for (unsigned i = 0; i < TLOB_N_STATES; i++)

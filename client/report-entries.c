@@ -69,10 +69,7 @@ static enum tlob_budget read_budget(sd_journal *journal) {
         char text[JOURNAL_TEXT_MAX];
 
         (void) journal_text(journal, "TLOB_BUDGET", text);
-        for (unsigned i = 0; i < TLOB_N_BUDGETS; i++)
-                if (streq(budget_to_string(i), text))
-                        return i;
-        return TLOB_BUDGET_TOTAL;
+        return budget_from_string(text);
 }
 
 /* Of these it is not known when they were left, or not how long they would have been. */

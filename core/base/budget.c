@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "base/budget.h"
 
+#include "base/cleanup.h"
+
 const char *budget_to_string(enum tlob_budget budget) {
         static const char *const names[TLOB_N_BUDGETS] = {
                 [TLOB_BUDGET_TOTAL] = "total",     [TLOB_BUDGET_RUNNING] = "running",
@@ -9,6 +11,13 @@ const char *budget_to_string(enum tlob_budget budget) {
         };
 
         return names[budget];
+}
+
+enum tlob_budget budget_from_string(const char *s) {
+        for (unsigned i = 0; i < TLOB_N_BUDGETS; i++)
+                if (streq(s, budget_to_string(i)))
+                        return i;
+        return TLOB_BUDGET_TOTAL;
 }
 
 uint64_t budget_get_overrun(enum tlob_budget budget, uint64_t budget_ns, uint64_t elapsed_ns,

@@ -9,6 +9,9 @@
 /* "total", "running" ... */
 const char *budget_to_string(enum tlob_budget budget);
 
+/* The budget of that name; of another one the total. */
+enum tlob_budget budget_from_string(const char *s);
+
 /*
  * How far a window that took so long is over that budget, or under it if it is a minimum; 0: it is
  * not, or the time is UINT64_MAX: not known.

@@ -159,6 +159,12 @@ int binding_check_budget(uint64_t ns) {
         return ns == BUDGET_NONE || (ns >= BUDGET_MIN_NS && ns <= BUDGET_MAX_NS) ? 0 : -ERANGE;
 }
 
+bool binding_total_fits(const Binding *binding, uint64_t total_ns) {
+        uint64_t minimum_ns = binding->configured_budget_ns[TLOB_BUDGET_MINIMUM];
+
+        return minimum_ns == BUDGET_NONE || minimum_ns < total_ns;
+}
+
 static bool is_event(const char *place) {
         return place && trace_event_of_place(place);
 }
@@ -310,9 +316,7 @@ int binding_check(const Binding *binding, char **ret_error) {
                 return sentence_error(-EINVAL, ret_error,
                                       "BudgetSec= is missing: write the longest time that a window "
                                       "may take, or infinity to measure only");
-        if (binding->configured_budget_ns[TLOB_BUDGET_MINIMUM] != BUDGET_NONE &&
-            binding->configured_budget_ns[TLOB_BUDGET_MINIMUM] >=
-                    binding->configured_budget_ns[TLOB_BUDGET_TOTAL])
+        if (!binding_total_fits(binding, binding->configured_budget_ns[TLOB_BUDGET_TOTAL]))
                 return sentence_error(-EINVAL, ret_error,
                                       "BudgetMinSec= is not shorter than BudgetSec=: no window "
                                       "could keep both");

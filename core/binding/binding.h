@@ -286,6 +286,9 @@ uint64_t binding_configured_budget_ns(const Binding *binding);
 /* 0, or -ERANGE: infinity and 1 us to 1 h are allowed. */
 int binding_check_budget(uint64_t ns);
 
+/* Is that total budget longer than the minimum, if it has one? */
+bool binding_total_fits(const Binding *binding, uint64_t total_ns);
+
 /* "kept", "broken"; "unknown": its back end does not count what it takes; "": it has none. */
 const char *binding_tolerance_state(const Binding *binding);
 

@@ -236,9 +236,7 @@ int manager_set_budget(Manager *m, const char *name, uint64_t budget_ns, uint64_
                                       "infinity");
         }
 
-        if (budget_ns != TLOB_BUDGET_CONFIGURED &&
-            binding->budget_ns[TLOB_BUDGET_MINIMUM] != BUDGET_NONE &&
-            budget_ns <= binding->budget_ns[TLOB_BUDGET_MINIMUM])
+        if (budget_ns != TLOB_BUDGET_CONFIGURED && !binding_total_fits(binding, budget_ns))
                 return sentence_error(-EINVAL, ret_error,
                                       "A budget of '%s' must be longer than its BudgetMinSec=: no "
                                       "window could keep both",
