@@ -214,7 +214,7 @@ __noinline int window_check(__u32 slot, __u32 place, const struct snapshot *at, 
 		return 0;
 
 	/* A window that began after the look at the clock has not run over. */
-	if (at->now >= READ_ONCE(w->start_ns) && window_judge(slot, place, at, &v)) {
+	if (at->now >= READ_ONCE(w->start_ns) && window_judge(slot, place, at, &v, TLOB_N_ENDS)) {
 		v.id = window_number(binding, at->now);
 		if (state == TLOB_SLEEPING && v.id != TLOB_ID_SUPPRESSED)
 			stack_report(slot, v.id);

@@ -49,12 +49,25 @@ static __always_inline void judge_state(struct verdict *v, const struct tlob_bin
 		  at->now);
 }
 
+/* Only one that is over can be too short, and that is known no sooner. */
+static __always_inline void judge_minimum(struct verdict *v, const struct tlob_binding *b,
+					  __u32 end)
+{
+	if (end != TLOB_END_STOP || b->budget_ns[TLOB_BUDGET_MINIMUM] == TLOB_NEVER ||
+	    v->elapsed_ns >= b->budget_ns[TLOB_BUDGET_MINIMUM])
+		return;
+	if (!v->exceeded)
+		v->budget = TLOB_BUDGET_MINIMUM;
+	v->exceeded |= 1 << TLOB_BUDGET_MINIMUM;
+}
+
 /*
  * Compares the window in that place with its budgets. The one that was broken first is the one
- * named. Returns whether there is any. Global, so that the verifier looks at it once, and whoever
- * calls it has the more stack left.
+ * named. end: how it ends now, TLOB_N_ENDS: it goes on. Returns whether any was broken. Global, so
+ * that the verifier looks at it once, and whoever calls it has the more stack left.
  */
-__noinline int window_judge(__u32 slot, __u32 place, const struct snapshot *at, struct verdict *v)
+__noinline int window_judge(__u32 slot, __u32 place, const struct snapshot *at, struct verdict *v,
+			    __u32 end)
 {
 	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
 	struct tlob_binding *b;
@@ -77,6 +90,7 @@ __noinline int window_judge(__u32 slot, __u32 place, const struct snapshot *at, 
 	judge_state(v, b, w, at, TLOB_RUNNING);
 	judge_state(v, b, w, at, TLOB_WAITING);
 	judge_state(v, b, w, at, TLOB_SLEEPING);
+	judge_minimum(v, b, end);
 	return v->exceeded != 0;
 }
 
@@ -389,35 +403,16 @@ __noinline int window_complete(__u32 slot, __u32 place, const struct verdict *v,
 	return 0;
 }
 
-/* Is a window that ends now over too soon? */
-static __always_inline bool is_too_short(__u32 binding, struct verdict *v, __u32 end)
-{
-	struct tlob_binding *b = bpf_map_lookup_elem(&bindings, &binding);
-
-	if (!b || end != TLOB_END_STOP || b->budget_ns[TLOB_BUDGET_MINIMUM] == TLOB_NEVER ||
-	    v->elapsed_ns >= b->budget_ns[TLOB_BUDGET_MINIMUM])
-		return false;
-	if (!v->exceeded)
-		v->budget = TLOB_BUDGET_MINIMUM;
-	v->exceeded |= 1 << TLOB_BUDGET_MINIMUM;
-	return true;
-}
-
 /*
- * Reports that a window of the current task has run over, or ends too soon, if that is so and
- * nobody has found it yet. end: TLOB_N_ENDS: it goes on.
+ * Reports that a window of the current task has broken a budget, if it has, and nobody has found
+ * that yet. end: as above.
  */
 static __always_inline void window_report_over(__u32 slot, __u32 place, struct tlob_window *w,
 					       struct verdict *v, const struct snapshot *at,
 					       __u32 end)
 {
-	bool is_over;
-
 	v->claim = TLOB_CLAIM_OPEN(w->start_ns);
-	is_over = window_judge(slot, place, at, v);
-	if (!is_too_short(w->binding, v, end) && !is_over)
-		return;
-	if (READ_ONCE(w->claim) != v->claim)
+	if (!window_judge(slot, place, at, v, end) || READ_ONCE(w->claim) != v->claim)
 		return;
 	v->id = window_number(w->binding, at->now);
 	window_violate(slot, place, v, at, TLOB_RUNNING);
@@ -479,7 +474,7 @@ static __always_inline int window_lose(__u32 slot, __u32 place, const struct sna
 	WRITE_ONCE(*open_at(t, place), 0);
 	count(stats->ended[end & (TLOB_ENDS_SIZE - 1)]);
 	if (TLOB_CLAIM_IS_VIOLATED(v.claim)) {
-		window_judge(slot, place, at, &v);
+		window_judge(slot, place, at, &v, end);
 		window_complete(slot, place, &v, at, end);
 	}
 	return 1;
