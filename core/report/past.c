@@ -68,32 +68,35 @@ static int add_build(Past *past, const char *id, const Histogram *lengths) {
         return 0;
 }
 
-int past_add_lengths(Past *past, const char *build_id, const Histogram *lengths) {
-        int r;
-
-        if (histogram_count(lengths, 0) == 0)
-                return 0;
-        r = add_lengths(past, lengths);
-        return r < 0 || !build_id ? r : add_build(past, build_id, lengths);
-}
-
-int past_add_former(Past *past, const char *build_id, const Histogram *lengths) {
-        int r;
-
-        if (histogram_count(lengths, 0) == 0)
-                return 0;
-        r = add_lengths(past, lengths);
-        if (r < 0 || !build_id)
-                return r;
+/* The order stays, and what is known of two newer ones. */
+static int add_former_build(Past *past, const char *id, const Histogram *lengths) {
         for (size_t i = 0; i < PAST_N_BUILDS; i++) {
                 if (!past->builds[i].id)
-                        return build_init(&past->builds[i], build_id, lengths);
-                if (build_is(&past->builds[i], build_id)) {
+                        return build_init(&past->builds[i], id, lengths);
+                if (build_is(&past->builds[i], id)) {
                         histogram_add(past->builds[i].lengths, lengths);
                         return 0;
                 }
         }
         return 0;
+}
+
+static int add_windows(Past *past, const char *id, const Histogram *lengths,
+                       int (*add_to_builds)(Past *past, const char *id, const Histogram *lengths)) {
+        int r;
+
+        if (histogram_count(lengths, 0) == 0)
+                return 0;
+        r = add_lengths(past, lengths);
+        return r < 0 || !id ? r : add_to_builds(past, id, lengths);
+}
+
+int past_add_lengths(Past *past, const char *build_id, const Histogram *lengths) {
+        return add_windows(past, build_id, lengths, add_build);
+}
+
+int past_add_former(Past *past, const char *build_id, const Histogram *lengths) {
+        return add_windows(past, build_id, lengths, add_former_build);
 }
 
 int past_add(Past *past, const Past *other) {
