@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include "bpf/kept.h"
+#include "bpf/kept-past.h"
 #include "bpf/units.h"
 #include "fake-maps.h"
 #include "fuzz.h"
@@ -19,14 +19,31 @@
 
 #define fuzz_assert_string(array) fuzz_assert(memchr(array, '\0', sizeof(array)))
 
+/* It is the successor's own past then, and goes on. */
+static void use_past(const Kept *kept, uint32_t index) {
+        _cleanup_(past_done) Past past = {};
+        Histogram lengths = { .counts[1] = 1 };
+
+        fuzz_assert(kept_add_past(kept, index, &past) == 0);
+        fuzz_assert(past_add_lengths(&past, kept_get_build_id(&kept->bindings[index]), &lengths) ==
+                    0);
+        fuzz_assert(kept_add_past(kept, index, &past) == 0);
+}
+
 static void read_all(const Kept *kept) {
         size_t n = kept->common->format.bindings_max;
 
-        fuzz_assert((char *) (kept->base_lengths + n) == (char *) kept->common + kept->size);
+        fuzz_assert((char *) (kept->build_lengths + PAST_N_BUILDS * n) ==
+                    (char *) kept->common + kept->size);
         (void) kept_hash(kept->common, kept->size);
         for (size_t i = 0; i < n; i++) {
                 fuzz_assert_string(kept->bindings[i].name);
                 fuzz_assert_string(kept->bindings[i].unit);
+                fuzz_assert_string(kept->bindings[i].build_id);
+                fuzz_assert_string(kept->bindings[i].told_of);
+                for (size_t j = 0; j < PAST_N_BUILDS; j++)
+                        fuzz_assert_string(kept->bindings[i].build_ids[j]);
+                use_past(kept, (uint32_t) i);
         }
         for (size_t i = 0; i < n + 1; i++) {
                 fuzz_assert_string(kept->units[i].name);
