@@ -345,15 +345,17 @@ static __always_inline void task_account_past(struct tlob_task *t, __u32 next, _
  * wakeups of others. That is made good when it is seen, and counted. The kernel's own account says
  * since when the task was on a run queue, and how long it waited there.
  *
- * Here for a task that gets a CPU and should be asleep; after task_change().
+ * Here for a task that gets a CPU and should be asleep; after task_change(). One that was moved to
+ * another CPU meanwhile is on its queue since then, and the wait on the former one is counted.
  */
-static __noinline void task_found_awake(struct tlob_task *t, __u64 queued, __u64 now)
+static __noinline void task_found_awake(struct tlob_task *t, struct task_struct *task, __u64 now)
 {
-	__u64 woken = from_sched_clock(queued);
+	__u64 queued = from_sched_clock(queued_since(task));
 
 	count(n_missed_wakeups);
-	if (woken)
-		task_account_past(t, TLOB_WAITING, woken, now);
+	if (queued)
+		task_account_past(t, TLOB_WAITING, queued - (run_delay(task) - t->run_delay_ns),
+				  now);
 }
 
 /* The same for the current task, when no hook has seen it get its CPU. */

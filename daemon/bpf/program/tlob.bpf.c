@@ -127,7 +127,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	}
 	if (in) {
 		if (in->state == TLOB_SLEEPING)
-			task_found_awake(in, queued_since(next), now);
+			task_found_awake(in, next, now);
 		task_enter(in, in_slot, TLOB_RUNNING, now);
 		in->arrived = true;
 		timer_fetch(in, in_slot, now);
