@@ -38,7 +38,8 @@ void manager_read_past(Binding *binding) {
 }
 
 void manager_add_past(Binding *binding, const Statistics *final, const Histogram *lengths) {
-        Past *past = &(binding->latter ?: binding)->measurement.past;
+        Binding *heir = binding->latter ?: binding;
+        Past *past = &heir->measurement.past;
         const char *build_id = binding->resolved.build_id;
 
         statistics_add(&past->statistics, final);
