@@ -2,7 +2,9 @@
 
 /*
  * Histograms are large, and few of the bindings that there may be are there: so they are made in
- * groups, and a group stays once it is made. Putting one in its place waits for a grace period.
+ * groups, and a group stays once it is made. Putting them in their places waits for a grace period
+ * (6.8 and later: one for all of a batch, before: one each), so the more there are, the more are
+ * made ahead.
  */
 
 #include "bpf/histograms.h"
@@ -11,6 +13,8 @@
 
 #include "bpf/layout.h"
 #include "bpf/memory.h"
+
+#define GROUPS_AT_ONCE_MAX 16
 
 int histogram_table_init(HistogramTable *table, size_t n, size_t n_cpus, int outer_fd) {
         *table = (HistogramTable){ .outer_fd = outer_fd, .n_cpus = n_cpus };
@@ -55,17 +59,37 @@ void histogram_table_done(HistogramTable *table) {
         *table = (HistogramTable){};
 }
 
-static int make_group(HistogramTable *table, uint32_t group) {
-        _cleanup_close_ int fd = -EBADF;
+static int install_groups(const HistogramTable *table, uint32_t first, int *fds, uint32_t n) {
+        uint32_t groups[GROUPS_AT_ONCE_MAX], count = n;
 
-        fd = bpf_map_create(BPF_MAP_TYPE_PERCPU_ARRAY, "histogram", sizeof(uint32_t),
-                            sizeof(struct tlob_histogram), TLOB_HISTOGRAMS_GROUP, NULL);
-        if (fd < 0)
-                return -errno;
-        if (bpf_map_update_elem(table->outer_fd, &group, &fd, BPF_ANY) < 0)
-                return -errno;
-        table->groups[group] = TAKE_FD(fd);
-        return 0;
+        for (uint32_t i = 0; i < n; i++)
+                groups[i] = first + i;
+        return bpf_map_update_batch(table->outer_fd, groups, fds, &count, NULL) < 0 ? -errno : 0;
+}
+
+/* That group is missing. */
+static int make_groups(HistogramTable *table, uint32_t first) {
+        int fds[GROUPS_AT_ONCE_MAX], r = 0;
+        uint32_t n = 0, wanted = 1 + first / 4;
+
+        while (n < wanted && n < GROUPS_AT_ONCE_MAX && first + n < table->n_groups &&
+               table->groups[first + n] < 0 && r >= 0) {
+                fds[n] = bpf_map_create(BPF_MAP_TYPE_PERCPU_ARRAY, "histogram", sizeof(uint32_t),
+                                        sizeof(struct tlob_histogram), TLOB_HISTOGRAMS_GROUP, NULL);
+                if (fds[n] < 0)
+                        r = -errno;
+                else
+                        n++;
+        }
+        /* Those ahead are not needed yet. */
+        if (n > 0)
+                r = install_groups(table, first, fds, n);
+        for (uint32_t i = 0; i < n; i++)
+                if (r < 0)
+                        safe_close(fds[i]);
+                else
+                        table->groups[first + i] = fds[i];
+        return r;
 }
 
 int histogram_table_clear(HistogramTable *table, uint32_t binding) {
@@ -74,7 +98,7 @@ int histogram_table_clear(HistogramTable *table, uint32_t binding) {
 
         table->bases[binding] = histogram_free(table->bases[binding]);
         if (table->groups[group] < 0)
-                return make_group(table, group);
+                return make_groups(table, group);
 
         per_cpu = calloc(table->n_cpus, sizeof(*per_cpu));
         if (!per_cpu)
