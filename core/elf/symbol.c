@@ -14,9 +14,11 @@
 
 #include "elf/symbol.h"
 
+#include <link.h>
 #include <string.h>
 
 #include "base/sentence.h"
+#include "elf/machine.h"
 #include "elf/section.h"
 
 #define SECTION_SIZE_MAX  (UINT64_C(512) << 20)
@@ -24,12 +26,13 @@
 
 typedef struct Symbol {
         int index;
-        GElf_Sym sym;
+        ElfW(Sym) sym;
         const char *name; /* with its version */
 } Symbol;
 
 void symbol_table_load(Elf *elf, uint32_t type, SymbolTable *ret) {
         SymbolTable table = {};
+        const Elf_Data *data;
         GElf_Shdr header;
         Elf_Scn *section;
 
@@ -39,22 +42,24 @@ void symbol_table_load(Elf *elf, uint32_t type, SymbolTable *ret) {
                 return;
 
         ret->is_unreadable = true;
-        table.symbols = section_data(section, SECTION_SIZE_MAX);
-        if (!table.symbols || table.symbols->d_type != ELF_T_SYM ||
+        data = section_data(section, SECTION_SIZE_MAX);
+        if (!data || data->d_type != ELF_T_SYM || gelf_getclass(elf) != MACHINE_CLASS ||
             !section_strings(elf, header.sh_link, SECTION_SIZE_MAX, &table.strings,
                              &table.strings_size))
                 return;
-        table.n = table.symbols->d_size / gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
+        table.symbols = data->d_buf;
+        table.n = data->d_size / sizeof(ElfW(Sym));
         if (type == SHT_DYNSYM)
                 symbol_versions_load(elf, &table.versions);
         *ret = table;
 }
 
 static bool get_symbol(const SymbolTable *table, size_t i, Symbol *ret) {
-        if (i > INT32_MAX || !gelf_getsym(table->symbols, (int) i, &ret->sym) ||
-            ret->sym.st_name == 0 || ret->sym.st_name >= table->strings_size)
+        if (i > INT32_MAX)
                 return false;
-
+        memcpy(&ret->sym, table->symbols + i * sizeof(ret->sym), sizeof(ret->sym));
+        if (ret->sym.st_name == 0 || ret->sym.st_name >= table->strings_size)
+                return false;
         ret->name = table->strings + ret->sym.st_name;
         ret->index = (int) i;
         return true;

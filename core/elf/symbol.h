@@ -15,7 +15,7 @@
 #define SYMBOL_PLACES_MAX 4
 
 typedef struct SymbolTable {
-        Elf_Data *symbols; /* owned by the Elf */
+        const unsigned char *symbols; /* n times ElfW(Sym), not aligned; owned by the Elf */
         SymbolVersions versions;
         const char *strings;
         size_t strings_size; /* strings[strings_size - 1] is NUL */
