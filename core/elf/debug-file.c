@@ -17,12 +17,13 @@
 #include "elf/internal.h"
 #include "elf/mini-debug.h"
 #include "elf/read.h"
+#include "elf/recent.h"
 
 #define CHECKSUM_SIZE_MAX (UINT64_C(512) << 20)
 #define CHUNK             65536
 
 void debug_files_done(DebugFiles *files) {
-        elf_file_free(files->separate);
+        elf_file_close(files->separate);
         if (files->mini)
                 (void) elf_end(files->mini);
         free(files->mini_image);
@@ -181,6 +182,8 @@ void elf_file_get_symbols(const ElfFile *elf, SymbolTable tables[static 2]) {
 }
 
 void elf_file_load_symbols(ElfFile *elf, SymbolTable tables[static 2]) {
+        elf_recent_drop();
+        elf->has_symbols = true;
         if (!elf->has_read_go) {
                 elf->has_read_go = true;
                 go_table_load(elf->elf, &elf->go);

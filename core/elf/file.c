@@ -18,6 +18,7 @@
 #include <libelf.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/sentence.h"
 #include "elf/internal.h"
 #include "elf/machine.h"
@@ -43,9 +44,9 @@ bool elf_site_has(const ElfSite *site, uint64_t offset) {
         return site->offset == offset;
 }
 
-ElfFile *elf_file_free(ElfFile *elf) {
+void elf_file_close(ElfFile *elf) {
         if (!elf)
-                return NULL;
+                return;
         debug_files_done(&elf->debug);
         if (elf->elf)
                 (void) elf_end(elf->elf);
@@ -55,6 +56,11 @@ ElfFile *elf_file_free(ElfFile *elf) {
         free(elf->build_id);
         free(elf->path);
         free(elf);
+}
+
+ElfFile *elf_file_free(ElfFile *elf) {
+        if (elf && !elf_recent_keep(elf))
+                elf_file_close(elf);
         return NULL;
 }
 
@@ -67,6 +73,7 @@ const char *elf_file_path(const ElfFile *elf) {
 }
 
 int elf_file_set_name(ElfFile *elf, const char *name) {
+        elf->is_altered = true;
         return free_and_strdup(&elf->path, name);
 }
 
@@ -80,7 +87,7 @@ static int open_failed(int error, const char *path, char **ret_error) {
 
 /* Opens path if it is a regular file, without touching it if it is not. */
 static int open_regular(const Root *root, const char *inside, const char *path, int *ret_fd,
-                        uint64_t *ret_size, char **ret_error) {
+                        struct stat *ret_stat, char **ret_error) {
         _cleanup_close_ int fd = -EBADF, reopened = -EBADF;
         char proc[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
         struct stat st;
@@ -101,7 +108,7 @@ static int open_regular(const Root *root, const char *inside, const char *path, 
         if (reopened < 0)
                 return open_failed(-errno, path, ret_error);
 
-        *ret_size = (uint64_t) st.st_size;
+        *ret_stat = st;
         *ret_fd = TAKE_FD(reopened);
         return 0;
 }
@@ -223,9 +230,14 @@ int elf_file_open_in(const Root *root, const char *path, ElfFile **ret, char **r
         if (r < 0)
                 return r;
 
-        r = open_regular(root, path, elf->path, &elf->fd, &elf->size, ret_error);
+        r = open_regular(root, path, elf->path, &elf->fd, &elf->stat, ret_error);
         if (r < 0)
                 return r;
+        *ret = elf_recent_take(elf);
+        if (*ret)
+                return 0;
+        elf->since_ns = now_ns();
+        elf->size = (uint64_t) elf->stat.st_size;
         r = check_header(elf, ret_error);
         if (r < 0)
                 return r;
@@ -244,10 +256,12 @@ int elf_file_open_in(const Root *root, const char *path, ElfFile **ret, char **r
 }
 
 void elf_file_set_debug_directory(ElfFile *elf, const char *directory) {
+        elf->is_altered = true;
         elf->debug_directory = directory;
 }
 
 void elf_file_set_debug_finder(ElfFile *elf, ElfDebugFinder finder, void *userdata) {
+        elf->is_altered = true;
         elf->debug_finder = finder;
         elf->debug_finder_data = userdata;
 }

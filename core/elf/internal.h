@@ -3,6 +3,7 @@
 #define ELF_INTERNAL_H
 
 #include <gelf.h>
+#include <sys/stat.h>
 
 #include "base/root.h"
 #include "elf/debug-file.h"
@@ -21,6 +22,8 @@ struct ElfFile {
         char *build_id;
         uint64_t size;
         int fd;
+        struct stat stat;  /* before any of it was read */
+        uint64_t since_ns; /* when that was */
         Elf *elf;
         Root root;                   /* the tree that it is in */
         char *inner_path;            /* its path there */
@@ -30,7 +33,18 @@ struct ElfFile {
         DebugFiles debug;
         GoTable go;
         bool has_read_go;
+        bool has_symbols; /* were they asked for? */
+        bool is_altered;  /* by one of elf_file_set_...() */
 };
+
+/* What elf_file_free() does with one that is not to be kept; takes NULL. */
+void elf_file_close(ElfFile *elf);
+
+/* That of elf/recent.h, if it is the file that was opened; the caller's then, else NULL. */
+ElfFile *elf_recent_take(const ElfFile *opened);
+
+/* Keeps it as the recent one, and owns it then; false: it is none that is kept. */
+bool elf_recent_keep(ElfFile *elf);
 
 /*
  * All functions of the file, and those that it exports. The former are in a separate debug file or

@@ -16,6 +16,7 @@
 #include "file/reader.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -24,12 +25,22 @@
 
 #include "base/cleanup.h"
 #include "base/packet.h"
+#include "elf/recent.h"
 #include "file/binding-question.h"
 #include "file/confine.h"
 
 #define LINGER_USEC       100000 /* for readers to end, so that systemd finds none of them left */
 #define LINGER_STEPS      100
 #define PROCESSOR_SEC_MAX 10
+#define IDLE_MSEC         100
+
+/* More questions about the file that was read last come soon, or not at all. */
+static void drop_file_when_idle(int fd) {
+        struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+
+        if (elf_recent_is_there() && poll(&poll_fd, 1, IDLE_MSEC) == 0)
+                elf_recent_drop();
+}
 
 /* starter: who has made this process, and does not leave it behind, whatever it does. */
 static _Noreturn void read_files(int fd, pid_t starter) {
@@ -37,9 +48,11 @@ static _Noreturn void read_files(int fd, pid_t starter) {
         static Packet question, answer;
 
         confine_to_reading(starter);
+        elf_recent_begin();
         for (;;) {
                 _cleanup_close_ int unwanted = -EBADF, passed = -EBADF;
 
+                drop_file_when_idle(fd);
                 if (packet_receive(fd, &question, &unwanted) <= 0)
                         _exit(EXIT_SUCCESS);
                 (void) setitimer(ITIMER_PROF, &budget, NULL);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The file that was read last goes on to be used as long as it is the one at its path, unchanged. */
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/root.h"
+#include "elf/file.h"
+#include "elf/recent.h"
+#include "temporary.h"
+#include "test.h"
+
+#define FUNCTION "test_function_of_this_program"
+
+/* Whose symbol is looked for: these files are copies of this program. */
+__attribute__((noinline, used, visibility("default"))) void test_function_of_this_program(void);
+void test_function_of_this_program(void) {
+}
+
+static Temporary tmp;
+
+static ElfFile *open_file(void) {
+        ElfFile *elf = NULL;
+
+        assert_ok(elf_file_open(temporary_path(&tmp, "file"), &elf, NULL));
+        return elf;
+}
+
+/* A question about it; what is returned is only good for comparing. */
+static const ElfFile *ask(void) {
+        _cleanup_(elf_file_freep) ElfFile *elf = open_file();
+        _cleanup_(elf_site_done) ElfSite site = {};
+
+        assert_ok(elf_file_resolve(elf, FUNCTION, &site, NULL));
+        return elf;
+}
+
+static int setup(void **state) {
+        temporary_init(&tmp);
+        temporary_copy(&tmp, "file", "/proc/self/exe");
+        return 0;
+}
+
+static int teardown(void **state) {
+        elf_recent_drop();
+        temporary_done(&tmp);
+        return 0;
+}
+
+static void test_kept(void **state) {
+        const ElfFile *first = ask();
+
+        assert_true(elf_recent_is_there());
+        assert_ptr_equal(ask(), first);
+        assert_ptr_equal(ask(), first);
+        elf_recent_drop();
+        assert_false(elf_recent_is_there());
+}
+
+/* Neither is one that was not read far, nor one that is not as it would be opened. */
+static void test_not_kept(void **state) {
+        _cleanup_(elf_site_done) ElfSite site = {};
+        ElfFile *elf = open_file();
+
+        elf_file_free(elf);
+        assert_false(elf_recent_is_there());
+        elf = open_file();
+        assert_ok(elf_file_set_name(elf, "another name"));
+        assert_ok(elf_file_resolve(elf, FUNCTION, &site, NULL));
+        elf_file_free(elf);
+        assert_false(elf_recent_is_there());
+}
+
+/* There are never the symbols of two in memory. */
+static void test_another(void **state) {
+        _cleanup_(elf_file_freep) ElfFile *other = NULL;
+        _cleanup_(elf_site_done) ElfSite site = {};
+
+        (void) ask();
+        assert_ok(elf_file_open("/proc/self/exe", &other, NULL));
+        assert_true(elf_recent_is_there());
+        assert_ok(elf_file_resolve(other, FUNCTION, &site, NULL));
+        assert_false(elf_recent_is_there());
+}
+
+/* What a file has become is read: whether it is another one at its path, or was written to. */
+static void test_changed(void **state) {
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        char path[512];
+        int fd;
+
+        (void) ask();
+        temporary_copy(&tmp, "new", "/proc/self/exe");
+        (void) snprintf(path, sizeof(path), "%s", temporary_path(&tmp, "file"));
+        assert_ok(rename(temporary_path(&tmp, "new"), path));
+        elf = open_file();
+        assert_true(elf_recent_is_there());
+        elf_file_free(TAKE_PTR(elf));
+
+        (void) ask();
+        fd = open(path, O_WRONLY | O_CLOEXEC);
+        assert_true(fd >= 0);
+        assert_int_equal(pwrite(fd, "no ELF file any more", 20, 0), 20);
+        assert_ok(close(fd));
+        assert_int_equal(elf_file_open(path, &elf, NULL), -ENOEXEC);
+}
+
+/* The same path in another tree. */
+static void test_other_root(void **state) {
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        _cleanup_(elf_site_done) ElfSite site = {};
+        _cleanup_(root_done) Root root = ROOT_OWN;
+
+        assert_ok(root_of_directory(&ROOT_OWN, temporary_path(&tmp, ""), &root));
+        assert_ok(elf_file_open_in(&root, "/file", &elf, NULL));
+        assert_ok(elf_file_resolve(elf, FUNCTION, &site, NULL));
+        elf_file_free(TAKE_PTR(elf));
+        assert_true(elf_recent_is_there());
+        elf = open_file();
+        assert_true(elf_recent_is_there());
+        elf_file_free(TAKE_PTR(elf));
+        assert_ok(elf_file_open_in(&root, "/file", &elf, NULL));
+        assert_false(elf_recent_is_there());
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                TEST(test_kept),    TEST(test_not_kept),   TEST(test_another),
+                TEST(test_changed), TEST(test_other_root),
+        };
+
+        elf_recent_begin();
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
