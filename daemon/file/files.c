@@ -246,6 +246,11 @@ static void refill_patience(Files *files) {
         files->patience_since = now;
 }
 
+void files_expect_many(Files *files) {
+        files->patience_usec = 0;
+        files->patience_since = now_usec();
+}
+
 /* As long as there is patience. */
 static void wait_for_answer(Files *files, const FileQuestion *question) {
         refill_patience(files);

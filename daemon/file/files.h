@@ -31,6 +31,12 @@ typedef void (*FilesHandler)(unsigned id, void *userdata);
 /* The handler may ask. Returns how often it was called, or a negative errno. */
 int files_dispatch(Files *files, FilesHandler handler, void *userdata);
 
+/*
+ * Much is going to be asked: nobody waits for the next answers, not even for a moment, so that
+ * several readers work at once while who asks goes on.
+ */
+void files_expect_many(Files *files);
+
 /* Is there a question that may yet be answered in time? */
 bool files_is_busy(const Files *files);
 

@@ -20,6 +20,8 @@
 #include "manager/units.h"
 #include "manager/watch.h"
 
+#define MANY_BINDINGS 32
+
 /* A new binding of the configuration, or of AddBinding(), that is in the table already. */
 static void introduce(Manager *m, Binding *binding) {
         manager_watch_unit(m, binding);
@@ -140,6 +142,8 @@ void manager_apply_config(Manager *m, Config *config) {
                 retire_old(m, &old->bindings, "", &config->bindings);
         m->config = config;
         configure(m);
+        if (config->bindings.n > MANY_BINDINGS)
+                files_expect_many(m->files);
         m->n_applying++;
         for (size_t i = 0; i < config->bindings.n; i++) {
                 Binding *binding = config->bindings.items[i];
