@@ -288,4 +288,8 @@ ROWS = [
     Row("daemon", "tlobctl add-binding, 99 more, each", median("daemon.more"), "ms"),
     Row("daemon", "stop with 100 bindings, all probes out of the kernel", median("daemon.stop"),
         "s"),
+    Row("daemon", "memory of tlobd, 1000 bindings", median("daemon.many.rss", 1 / 1024), "MB", 12),
+    Row("daemon", "start with 1000 bindings on sites of their own, less with 1",
+        median("daemon.many"), "s", 1),
+    Row("daemon", "a reload that takes 1000 bindings away, until no probe is left", median("daemon.many.away"), "s", 1),
 ]
