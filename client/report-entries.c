@@ -36,6 +36,8 @@ static char *describe_cause(sd_journal *journal, const Overrun *overrun) {
         uint64_t stolen_ns = journal_number(journal, "TLOB_STOLEN_NS");
         char text[JOURNAL_TEXT_MAX], *bracket;
 
+        if (overrun->budget == TLOB_BUDGET_MINIMUM)
+                return strdup("over too soon, under its minimum");
         switch (find_state(overrun)) {
         case TLOB_RUNNING:
                 return strdup(stolen_ns != UINT64_MAX &&

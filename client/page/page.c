@@ -159,7 +159,7 @@ static int put_reasons(FILE *f, const Overruns *overruns) {
 
         (void) fputs(
                 "<h3>Why</h3>\n<div class=\"scroll\"><table><thead><tr><th>Until the budget was "
-                "used up, mostly</th><th class=\"n\">Windows</th><th class=\"n\">Over budget by</th>"
+                "used up, mostly</th><th class=\"n\">Windows</th><th class=\"n\">Beyond budget by</th>"
                 "</tr></thead><tbody>\n",
                 f);
         for (size_t i = 0; r >= 0 && i < n && i < REASONS; i++) {
@@ -184,9 +184,7 @@ static int put_window(FILE *f, const Overrun *overrun) {
         put_shares(f, overrun->spent_ns);
         if (r >= 0)
                 r = put_text(f, "<td class=\"name\">", overrun->cause, "");
-        if (overrun->budget == TLOB_BUDGET_MINIMUM)
-                (void) fputs("<span class=\"gray\">, too short</span>", f);
-        else if (overrun->budget != TLOB_BUDGET_TOTAL)
+        if (overrun->budget != TLOB_BUDGET_TOTAL && overrun->budget != TLOB_BUDGET_MINIMUM)
                 (void) fprintf(f, "<span class=\"gray\">, of its %s budget</span>",
                                state_names[overrun->budget - TLOB_BUDGET_RUNNING]);
         if (overrun->end)
