@@ -94,9 +94,11 @@ static void measure_old(Manager *m, Binding *binding) {
 
 /*
  * Is the file theirs? A library of that name may be loaded later by the main process, which is
- * believed before others.
+ * believed before others. Of that name is also the old version.
  */
 static bool is_settled(Manager *m, Binding *binding, const FileLook *look) {
+        if (look->is_replaced && !look->is_mapped)
+                return has_windows(m, binding);
         if (binding_takes_library(binding))
                 return !look->is_elsewhere && binding->look.step > SAYING_STEP &&
                        (look->is_mains || has_windows(m, binding));

@@ -173,6 +173,24 @@ equal "gone: it ended as it should" "$(systemctl show -P Result packaged)" succe
 check "gone: and comes back" upgrade 1
 check "gone: it is found again" until_true binding_has packaged.service/serve StateReason "packaged.service is not running"
 
+# Nobody can measure the old library when tlobd has not seen it in its place.
+says_old() {
+        says packaged.service/work 'still runs the old version of /usr/lib/libpackaged.so.1, which was replaced: restart the unit'
+}
+check "unseen: it starts" systemctl start packaged
+grow unseen
+systemctl stop tlobd
+check "unseen: it is upgraded" upgrade 2
+check "unseen: tlobd comes back" systemctl start tlobd
+check "unseen: that the unit runs the old library is said" until_true says_old
+# As long as it is true: looks come after 1, 3, 7, 15 s.
+sleep 16
+check "unseen: and said later on" says_old
+check "unseen: the unit is restarted" systemctl restart packaged
+check "unseen: nothing is to be said" until_true binding_has packaged.service/work StateReason ""
+grow unseen
+systemctl stop packaged
+
 dpkg --purge packaged >/dev/null
 rm -r "$dropin"
 systemctl daemon-reload
