@@ -60,6 +60,11 @@ int key_set_executable(Binding *binding, const BindingKey *key, const char *valu
 }
 
 static int check_site(const BindingKey *key, const char *value, char **ret_error) {
+        if (strstr(value, " #") || strstr(value, " ;"))
+                return sentence_error(-EINVAL, ret_error,
+                                      "%s=%s is not a place in a program: a comment needs a line "
+                                      "of its own",
+                                      key->name, value);
         if (strpbrk(value, name_is_of_source(value) ? "\t" : " \t"))
                 return sentence_error(-EINVAL, ret_error,
                                       "%s=%s is not a place in a program: write a symbol, "

@@ -399,6 +399,65 @@ int binding_set_key(Binding *binding, const char *name, const char *value, char 
         return key->set(binding, key, value, ret_error);
 }
 
+/* What a key says. Function= is content with another Stop= than the return. */
+static const struct {
+        const char *key;
+        bool start, stop;
+} place_keys[] = {
+        { "Start", true, false },  { "Stop", false, true }, { "Function", true, false },
+        { "Syscall", true, true }, { "Mark", true, true },
+};
+
+bool binding_key_is_place(const char *key) {
+        for (size_t i = 0; i < ELEMENTSOF(place_keys); i++)
+                if (streq(place_keys[i].key, key))
+                        return true;
+        return false;
+}
+
+static int check_place_key(PlaceKeys *given, const char *key, const char *value, bool starts,
+                           bool stops, char **ret_error) {
+        const char *other = NULL;
+
+        if (starts && given->start && !streq(given->start, key))
+                other = given->start;
+        else if (stops && given->stop && !streq(given->stop, key))
+                other = given->stop;
+        if (other && *value != '\0')
+                return sentence_error(-EINVAL, ret_error,
+                                      "%s=%s says what is measured, but %s= has said so already: "
+                                      "write one of them, or two bindings",
+                                      key, value, other);
+        if (!other && starts)
+                given->start = *value != '\0' ? key : NULL;
+        if (!other && stops)
+                given->stop = *value != '\0' ? key : NULL;
+        return 0;
+}
+
+int binding_set_next_key(Binding *binding, PlaceKeys *given, const char *name, const char *value,
+                         char **ret_error) {
+        _cleanup_free_ char *stop = NULL;
+        int r;
+
+        for (size_t i = 0; i < ELEMENTSOF(place_keys); i++) {
+                if (!streq(place_keys[i].key, name))
+                        continue;
+                r = check_place_key(given, place_keys[i].key, value, place_keys[i].start,
+                                    place_keys[i].stop, ret_error);
+                if (r < 0)
+                        return r;
+                if (!place_keys[i].stop && given->stop)
+                        stop = TAKE_PTR(binding->stop);
+        }
+        r = binding_set_key(binding, name, value, ret_error);
+        if (stop) {
+                free(binding->stop);
+                binding->stop = TAKE_PTR(stop);
+        }
+        return r;
+}
+
 int binding_get_key(const Binding *binding, const char *name, char **ret_value) {
         const BindingKey *key = find_key(name);
 

@@ -14,6 +14,22 @@
  */
 int binding_set_key(Binding *binding, const char *key, const char *value, char **ret_error);
 
+/* Which keys of a section, or of one request, have said where the window starts and stops. */
+typedef struct PlaceKeys {
+        const char *start; /* names of keys; NULL: none */
+        const char *stop;
+} PlaceKeys;
+
+/*
+ * As binding_set_key(), for one key after the other of a section: -EINVAL also if another one has
+ * said otherwise what it says. Stop= holds also if Function= comes after it.
+ */
+int binding_set_next_key(Binding *binding, PlaceKeys *given, const char *key, const char *value,
+                         char **ret_error);
+
+/* Does that key say where the window starts or stops? */
+bool binding_key_is_place(const char *key);
+
 /* A new binding of the same name and unit, with the same keys and budgets. */
 int binding_copy(const Binding *binding, Binding **ret);
 

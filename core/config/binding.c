@@ -19,7 +19,6 @@
 #include "base/near-name.h"
 #include "base/sentence.h"
 #include "base/unit-name.h"
-#include "binding/keys.h"
 #include "config/internal.h"
 
 static int add_binding(ConfigLoader *loader, const ConfigPlace *place, const char *name) {
@@ -50,6 +49,7 @@ static int bad_name(ConfigLoader *loader, const ConfigPlace *place, const char *
 static int begin_binding(ConfigLoader *loader, const ConfigPlace *place, const char *full_name) {
         int r;
 
+        loader->places = (PlaceKeys){};
         loader->binding = binding_table_get(&loader->config->bindings, full_name);
         if (!loader->binding) {
                 r = add_binding(loader, place, full_name);
@@ -168,10 +168,11 @@ static int add_binding_error(ConfigLoader *loader, const ConfigPlace *place, con
 
 static void clear_binding_errors(Binding *binding, const char *key) {
         binding_clear_error(binding, key);
-        if (streq(key, "Function") || streq(key, "Syscall")) {
-                binding_clear_error(binding, "Start");
-                binding_clear_error(binding, "Stop");
-        }
+        if (!binding_key_is_place(key) || streq(key, "Stop"))
+                return;
+        for (const char *const *other = binding_keys(); *other; other++)
+                if (binding_key_is_place(*other))
+                        binding_clear_error(binding, *other);
 }
 
 /* It may be one of ours with a slip of the finger. */
@@ -222,7 +223,7 @@ static int on_binding_key(const ConfigPlace *place, const char *name, const char
                         "Unit= is not allowed in the files of a unit, ignoring: '%s' applies to "
                         "%s",
                         loader->binding->name, loader->unit);
-        r = binding_set_key(loader->binding, key, value, &sentence);
+        r = binding_set_next_key(loader->binding, &loader->places, key, value, &sentence);
         if (r < 0 && sentence)
                 return add_binding_error(loader, place, key, sentence);
         if (r >= 0)

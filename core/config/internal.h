@@ -2,6 +2,7 @@
 #ifndef CONFIG_INTERNAL_H
 #define CONFIG_INTERNAL_H
 
+#include "binding/keys.h"
 #include "config/config.h"
 #include "config/file.h"
 
@@ -15,6 +16,7 @@ typedef struct ConfigLoader {
         Config *config;
         const char *unit;                      /* whose files they are; NULL: not a unit's */
         Binding *binding;                      /* of this section, owned by config */
+        PlaceKeys places;                      /* of this section */
         char override[CONFIG_SECTION_MAX + 1]; /* the binding that this section is about */
 } ConfigLoader;
 

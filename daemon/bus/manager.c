@@ -46,7 +46,8 @@ static int wrong_type(const char *key, const char *type, sd_bus_error *error) {
 }
 
 /* One entry of an a{sv} with a string value. */
-static int read_property(sd_bus_message *m, Binding *binding, sd_bus_error *error) {
+static int read_property(sd_bus_message *m, Binding *binding, PlaceKeys *given,
+                         sd_bus_error *error) {
         _cleanup_free_ char *sentence = NULL;
         const char *key, *contents, *value;
         int r;
@@ -65,13 +66,14 @@ static int read_property(sd_bus_message *m, Binding *binding, sd_bus_error *erro
         if (r < 0)
                 return r;
 
-        r = binding_set_key(binding, key, value, &sentence);
+        r = binding_set_next_key(binding, given, key, value, &sentence);
         if (r == -ENOENT)
                 return no_such_key(key, error);
         return r < 0 ? bus_set_error(error, r, sentence) : 0;
 }
 
 int bus_read_properties(sd_bus_message *m, Binding *binding, sd_bus_error *error) {
+        PlaceKeys given = {};
         unsigned n = 0;
         int r;
 
@@ -83,7 +85,7 @@ int bus_read_properties(sd_bus_message *m, Binding *binding, sd_bus_error *error
                         return sd_bus_error_setf(error, TLOB_ERROR_INVALID_BINDING,
                                                  "A binding has no more than %i properties",
                                                  PROPERTIES_MAX);
-                r = read_property(m, binding, error);
+                r = read_property(m, binding, &given, error);
                 if (r < 0)
                         return r;
                 r = sd_bus_message_exit_container(m);

@@ -249,7 +249,10 @@ static Binding *load(Fixture *f, const char *lines) {
         (void) mkdir(directory, 0755);
         file = fopen(path, "we");
         assert_non_null(file);
-        (void) fprintf(file, "[Binding b]\nExecutable=libc.so.6\nFunction=getenv\n%s", lines);
+        (void) fprintf(file,
+                       "[Binding b]\nExecutable=libc.so.6\nFunction=getenv\n"
+                       "[Binding b]\n%s",
+                       lines);
         (void) fclose(file);
 
         if (!f->manager) {
@@ -331,7 +334,7 @@ static void test_by_system_call(void **state) {
         assert_failed(load(f, "Syscall=fsync\nBudgetSec=5ms\n"),
                       "Executable=libc.so.6 and Syscall=fsync exclude each other");
         assert_failed(load(f, "Executable=\nSyscall=exit\nBudgetSec=5ms\n"),
-                      "b.conf:5: Syscall=exit is not possible: 'exit' never returns");
+                      "b.conf:6: Syscall=exit is not possible: 'exit' never returns");
 }
 
 static void test_by_its_word(void **state) {

@@ -177,6 +177,47 @@ static void test_binding_repaired(void **state) {
         assert_null(a->source.error);
 }
 
+/* Two keys of a section that say what is measured, and differ; sections of their own add up. */
+static void test_binding_contradictions(void **state) {
+        static const struct {
+                const char *lines, *error, *start, *stop;
+        } cases[] = {
+                { "Function=f\nSyscall=read\n",
+                  "f:3: Syscall=read says what is measured, but "
+                  "Function= has said so already: write one of them",
+                  "f", "return" },
+                { "Syscall=read\nFunction=f\n", "f:3: Function=f ", "syscall:read", "return" },
+                { "Mark=m\nStart=f\n", "f:3: Start=f ", "usdt:tlob:m__begin", "usdt:tlob:m__end" },
+                { "Start=f\nStop=g\nMark=m\n", "f:4: Mark=m ", "f", "g" },
+                { "Function=f\nStart=g\n", "f:3: Start=g ", "f", "return" },
+                { "Syscall=read\nStop=f\n", "f:3: Stop=f ", "syscall:read", "return" },
+                { "Function=f\nStop=ret-sites\n", NULL, "f", "ret-sites" },
+                { "Stop=ret-sites\nFunction=f\n", NULL, "f", "ret-sites" },
+                { "Function=f\nFunction=g\n", NULL, "g", "return" },
+                { "Function=f\nFunction=\nSyscall=read\n", NULL, "syscall:read", "return" },
+                { "Function=f\n[Binding a]\nSyscall=read\n", NULL, "syscall:read", "return" },
+                { "Start=f\nStop=g\n[Binding a]\nFunction=h\n", NULL, "h", "return" },
+                { "Function=f\nSyscall=read\n[Binding a]\nMark=m\n", NULL, "usdt:tlob:m__begin",
+                  "usdt:tlob:m__end" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_(config_freep) Config *config = NULL;
+                char text[256];
+                const Binding *a;
+
+                (void) snprintf(text, sizeof(text), "[Binding a]\n%s", cases[i].lines);
+                config = parse(CONFIG_FILE_BINDINGS, text);
+                a = get(config, "a");
+                assert_string_equal(a->start, cases[i].start);
+                assert_string_equal(a->stop, cases[i].stop);
+                if (cases[i].error)
+                        assert_ptr_equal(strstr(a->source.error, cases[i].error), a->source.error);
+                else
+                        assert_null(a->source.error);
+        }
+}
+
 static void test_binding_bad_lines(void **state) {
         char text[512] = "[Binding a]\nBudgetSec=";
         _cleanup_(config_freep) Config *config = NULL;
@@ -219,6 +260,7 @@ int main(void) {
                 cmocka_unit_test(test_bindings),
                 cmocka_unit_test(test_binding_mistakes),
                 cmocka_unit_test(test_binding_repaired),
+                cmocka_unit_test(test_binding_contradictions),
                 cmocka_unit_test(test_binding_bad_lines),
                 cmocka_unit_test(test_overrides),
                 cmocka_unit_test(test_bad_lines_without_end),
