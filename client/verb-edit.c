@@ -35,6 +35,7 @@ typedef struct Edit {
         char *directory; /* of the drop-in */
         char *path;      /* of the drop-in */
         char *draft;     /* of the file that is edited */
+        Config *own;     /* what the draft alone says: what else the unit has is not judged */
         bool made_directory;
 } Edit;
 
@@ -44,6 +45,7 @@ static void edit_done(Edit *edit) {
         /* Succeeds if nothing was installed. */
         if (edit->made_directory)
                 (void) rmdir(edit->directory);
+        config_free(edit->own);
         free(edit->draft);
         free(edit->path);
         free(edit->directory);
@@ -203,20 +205,45 @@ static int read_with_draft(const Edit *edit, const char *text, size_t size, Conf
                              : config_parse_unit(config, edit->files.id, edit->path, text, size);
 }
 
+static int read_draft(Edit *edit, const char *text, size_t size) {
+        int r;
+
+        edit->own = config_free(edit->own);
+        r = config_new(&edit->own);
+        return r < 0 ? r : config_parse_unit(edit->own, edit->files.id, edit->path, text, size);
+}
+
+static bool is_own(const Edit *edit, const char *name) {
+        return binding_table_get(&edit->own->bindings, name) != NULL;
+}
+
+static void leave_others_out(const Edit *edit, Config *config) {
+        for (size_t i = config->bindings.n; i > 0; i--) {
+                const char *name = config->bindings.items[i - 1]->name;
+
+                if (!is_own(edit, name))
+                        binding_free(binding_table_take(&config->bindings, name));
+        }
+}
+
 /* Returns 1 if the draft may be installed, 0 if not. */
-static int verify_draft(const Edit *edit, const char *text, size_t size) {
+static int verify_draft(Edit *edit, const char *text, size_t size) {
         Verification verification = { .client = edit->client };
         _cleanup_(config_freep) Config *config = NULL;
         int r;
 
         r = config_new(&config);
         if (r >= 0)
-                r = read_with_draft(edit, text, size, config);
+                r = read_draft(edit, text, size);
         if (r >= 0)
-                r = verify_config(&verification, config);
+                r = read_with_draft(edit, text, size, config);
         if (r < 0)
                 return r;
-        return !verification.bad && config->n_messages == 0;
+        leave_others_out(edit, config);
+        r = verify_config(&verification, config);
+        if (r < 0)
+                return r;
+        return !verification.bad && edit->own->n_messages == 0;
 }
 
 /* Is there nothing in the text but comments? */
@@ -232,7 +259,7 @@ static int is_empty(const char *text, size_t size) {
         return true;
 }
 
-/* Shows the failures of this unit's bindings. Returns 1 if there are some. */
+/* Shows the failures of this unit's bindings. Returns 1 if the file that was edited has some. */
 static int report_failures(Edit *edit, sd_bus_message *reply) {
         size_t n = strlen(edit->files.id);
         const char *name, *reason;
@@ -244,7 +271,7 @@ static int report_failures(Edit *edit, sd_bus_message *reply) {
         while ((r = sd_bus_message_read(reply, "(ss)", &name, &reason)) > 0)
                 if (strncmp(name, edit->files.id, n) == 0 && name[n] == '/') {
                         (void) fprintf(stderr, "%s: %s\n", name, reason);
-                        failed = 1;
+                        failed |= edit->own && is_own(edit, name);
                 }
         return r < 0 ? connection_complain_reply(r) : failed;
 }

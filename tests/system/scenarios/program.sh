@@ -163,7 +163,9 @@ check "what is good is" tlobctl edit prefixes
 check "and applied when the command is done" [ "$(tlobctl list-bindings -j -u prefixes | jq -c 'map([.Name, .BudgetNSec])')" = \
         '[["prefixes.service/a",4000000000],["prefixes.service/b",1000000000]]' ]
 printf '#!/bin/sh\nsed -i s/4s/5s/ "$1"\n' >"$editor"
-check "it is edited again" tlobctl edit prefixes
+printf '[X-Tlob other]\nFunction=nowhere\nBudgetSec=1s\n' >"$etc/prefixes.service.d/99-other.conf"
+check "it is edited again, whatever is wrong in another file" tlobctl edit prefixes
+rm "$etc/prefixes.service.d/99-other.conf"
 equal "from what was there" "$(tlobctl show -j prefixes.service/a | jq '.[0].BudgetNSec')" 5000000000
 printf '#!/bin/sh\nexit 1\n' >"$editor"
 refuse "an editor that fails changes nothing" 1 'editor failed' tlobctl edit prefixes
