@@ -34,7 +34,18 @@ static int get_unit(sd_bus *bus, char **ret) {
         return *ret ? 0 : -ENOMEM;
 }
 
-static int job_is_start(sd_bus *bus) {
+/* Does systemd start it again whenever it ends by itself? */
+static int is_always_restarted(sd_bus *bus, const char *unit) {
+        _cleanup_free_ char *restart = NULL;
+        int r;
+
+        r = sd_bus_get_property_string(bus, SYSTEMD_NAME, unit, "org.freedesktop.systemd1.Service",
+                                       "Restart", NULL, &restart);
+        return r < 0 ? r : streq(restart, "always");
+}
+
+/* Without a job it was somebody else who has asked us to end. */
+static int is_to_start(sd_bus *bus) {
         _cleanup_free_ char *unit = NULL, *job = NULL, *type = NULL;
         int r;
 
@@ -44,7 +55,7 @@ static int job_is_start(sd_bus *bus) {
         if (r < 0)
                 return r;
         if (streq(job, "/"))
-                return 0;
+                return is_always_restarted(bus, unit);
         r = sd_bus_get_property_string(bus, SYSTEMD_NAME, job, "org.freedesktop.systemd1.Job",
                                        "JobType", NULL, &type);
         if (r < 0)
@@ -61,7 +72,7 @@ int units_expect_restart(const Units *units) {
         /* It answers at once, or has other things to do. */
         (void) sd_bus_get_method_call_timeout(units->bus, &timeout);
         (void) sd_bus_set_method_call_timeout(units->bus, 2000000);
-        r = job_is_start(units->bus);
+        r = is_to_start(units->bus);
         (void) sd_bus_set_method_call_timeout(units->bus, timeout);
         return r;
 }

@@ -89,7 +89,7 @@ Units *units_free(Units *units);
 DEFINE_CLEANUP(Units, units_free);
 
 /*
- * Is this process the service of a unit that systemd stops in order to start it again? Waits.
+ * Is this process the service of a unit that systemd starts again when it ends now? Waits.
  * Returns 1, 0, or a negative errno: systemd has not told.
  */
 int units_expect_restart(const Units *units);

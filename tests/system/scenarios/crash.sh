@@ -89,5 +89,16 @@ equal "with their books" "$(binding one-a Windows)" 100
 crash set_bindings two
 check "under other names" until_true are_active 4
 equal "which have books of their own" "$(binding two-a Windows)" 0
+
+# A signal that only asks it to end, by whoever is not systemd.
+"$victim" 'repeat:7' '(' 'a(' ')' ')' >/dev/null
+pid=$(main_pid)
+kill "$pid"
+check "asked to end: there is another tlobd" until_true started_anew "$pid"
+check "asked to end: all are there" until_true are_active 4
+equal "asked to end: with their books" "$(binding two-a Windows)" 7
+check "systemd can stop it" systemctl stop tlobd
+sleep 1.5
+equal "and it stays so" "$(systemctl is-active tlobd)" inactive
 rm -f /etc/tlob/bindings.d/all.conf
 finish
