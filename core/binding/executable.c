@@ -263,6 +263,9 @@ static int open_program(const Binding *binding, const Root *root, const char *pa
         r = elf_file_open_in(root, path, ret, &sentence);
         if (r >= 0 || !sentence)
                 return r;
+        if (r == -ENOENT)
+                return sentence_error(r, ret_error, "%s, the program of ExecStart= of %s", sentence,
+                                      binding->unit);
         describe_running(binding, running, sizeof(running));
         return sentence_error(r, ret_error,
                               "%s, the program of ExecStart= of %s%s. Write Executable= with the "

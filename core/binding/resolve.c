@@ -50,6 +50,23 @@ static int check_file(const Binding *binding, const ElfFile *elf, const char *in
         return r < 0 ? r : check_build(binding, elf, ret_error);
 }
 
+/* That a program has no such function may mean that it only starts what was meant. */
+static int resolve_sites(const Binding *binding, ElfFile *elf, BindingSites *ret,
+                         char **ret_error) {
+        _cleanup_free_ char *sentence = NULL;
+        int r;
+
+        r = binding_resolve_sites(binding, elf, ret, &sentence);
+        if (r >= 0 || !sentence)
+                return r;
+        if (r != -ESRCH || !binding_takes_program(binding))
+                return sentence_error(r, ret_error, "%s", sentence);
+        return sentence_error(r, ret_error,
+                              "%s. That is the program of ExecStart= of %s: if another one is "
+                              "meant, write Executable=, or the unit that runs it",
+                              sentence, binding->unit);
+}
+
 int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) {
         _cleanup_(binding_sites_done) BindingSites sites = {};
         BindingResolved *resolved = &binding->resolved;
@@ -75,7 +92,7 @@ int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) 
                 return -errno;
         r = check_file(binding, elf, path, ret_error);
         if (r >= 0)
-                r = binding_resolve_sites(binding, elf, &sites, ret_error);
+                r = resolve_sites(binding, elf, &sites, ret_error);
         if (r < 0)
                 return r;
         /* A copy of a USDT probe has a note of its own. */

@@ -158,6 +158,7 @@ refuse "what is wrong is not installed" 1 "$target:2: BudgetSec=soon" tlobctl ed
 check "nothing is left of it" [ ! -e "$etc/prefixes.service.d" ]
 write_editor $'[X-Tlob b]\nFunction=nowhere\nBudgetSec=1s'
 refuse "nor what cannot be resolved" 1 "$target:1: No function 'nowhere'" tlobctl edit prefixes
+refuse "and whose program that is" 1 "the program of ExecStart= of prefixes.service: if another one is meant" tlobctl edit prefixes
 write_editor $'[X-Tlob a]\nBudgetSec=4s\n[X-Tlob b]\nFunction=victim_b\nBudgetSec=1s'
 check "what is good is" tlobctl edit prefixes
 check "and applied when the command is done" [ "$(tlobctl list-bindings -j -u prefixes | jq -c 'map([.Name, .BudgetNSec])')" = \
