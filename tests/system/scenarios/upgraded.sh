@@ -144,6 +144,10 @@ service mounted "$victim" repeat:100000 '( a( ) sleep:5000000 )'
 sed -i "/^ExecStart/a ExecPaths=$programs/mounted" "$etc/mounted.service"
 systemctl daemon-reload
 systemctl start mounted
+runs_mounted() {
+        [ "$(readlink "/proc/$(systemctl show -P MainPID mounted)/exe")" = "$programs/mounted" ]
+}
+check "mounted for itself: it runs" until_true runs_mounted
 replace mounted
 matches "mounted for itself: it has no path" "$(readlink "/proc/$(systemctl show -P MainPID mounted)/exe")" '^/ \(deleted\)$'
 budget mounted
