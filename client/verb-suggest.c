@@ -271,6 +271,7 @@ static int add_program(Client *client, const Look *look, const char *unit, Candi
         r = program_of_process(pid, &inside);
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
+        path_strip_deleted(inside);
         (void) snprintf(outside, sizeof(outside), "/proc/%" PRIu32 "/exe", pid);
         r = candidates_add_loop(candidates, look->idle_ns, CALLS_N, outside);
         if (r >= 0)
@@ -338,6 +339,22 @@ static void remark(const Look *look, const Trial *trial) {
         }
 }
 
+/* The daemon would measure what is at their paths now. */
+static void remark_old_files(const Candidates *candidates, const char *unit) {
+        for (size_t i = 0; i < candidates->n_old; i++) {
+                const char *path = candidates->old[i].path;
+
+                if (candidates->old[i].fate == FILE_REPLACED)
+                        note("%s was replaced while %s ran: restart the unit, so that functions in "
+                             "this file can be measured",
+                             path, unit);
+                else
+                        note("%s was deleted while %s ran: functions in this file cannot be "
+                             "measured",
+                             path, unit);
+        }
+}
+
 static int suggest_for_unit(Client *client, const char *name) {
         uint64_t whole_ns = client->options.time_ns ?: DEFAULT_NS;
         _cleanup_(candidates_done) Candidates candidates = {};
@@ -361,6 +378,7 @@ static int suggest_for_unit(Client *client, const char *name) {
                 r = add_program(client, &look, unit, &candidates);
         if (r < 0)
                 return connection_complain_reply(r);
+        remark_old_files(&candidates, unit);
         if (candidates.n == 0) {
                 warnx("Nothing was found to be measured in %s, in %" PRIu64 " stacks: %s", unit,
                       look.n_samples,

@@ -81,6 +81,30 @@ static int add_function(Candidates *candidates, const SeenFunction *function, ui
         return candidates->items[candidates->n - 1].build_id ? 0 : -ENOMEM;
 }
 
+/*
+ * A path leads to what is there now. In the old version of a program that is still run, the daemon
+ * looks for the same name.
+ */
+static bool can_be_bound(const SeenFunction *function) {
+        return function->fate == FILE_KEPT ||
+               (function->fate == FILE_REPLACED && function->is_program && function->name &&
+                !function->is_fetched);
+}
+
+static bool is_choice(const SeenFunction *function) {
+        return function->is_known && !function->is_library && can_be_bound(function);
+}
+
+static void add_old_file(Candidates *candidates, const SeenFunction *function) {
+        if (!function->is_known || function->is_library || can_be_bound(function) ||
+            candidates->n_old == OLD_FILES_MAX)
+                return;
+        for (size_t i = 0; i < candidates->n_old; i++)
+                if (streq(candidates->old[i].path, function->path))
+                        return;
+        candidates->old[candidates->n_old++] = (OldFile){ function->path, function->fate };
+}
+
 /* Is it the same time that is in both? */
 static bool is_same_time(const Stretch *a, const Stretch *b) {
         uint64_t difference = a->spent_ns - b->spent_ns;
@@ -101,8 +125,7 @@ static const SeenFunction *choose(const Stacks *stacks, const Stretch *ranked, s
         for (i = begin + 1; i < n && is_same_time(&ranked[begin], &ranked[i]); i++) {
                 const SeenFunction *next = stacks_get(stacks, ranked[i].function);
 
-                if ((!chosen->name || chosen->is_library || !chosen->is_known) && next->name &&
-                    !next->is_library)
+                if ((!chosen->name || !is_choice(chosen)) && next->name && is_choice(next))
                         chosen = next;
         }
         *ret_end = i;
@@ -125,10 +148,12 @@ int candidates_add_functions(Candidates *candidates, const Stretches *stretches,
         size_t n = stretches_rank(stretches, ranked, RANKED_MAX), end;
         int r = 0;
 
+        for (size_t i = 0; i < n; i++)
+                add_old_file(candidates, stacks_get(stacks, ranked[i].function));
         for (size_t i = 0; i < n && r >= 0 && candidates->n < FUNCTIONS_MAX; i = end) {
                 const SeenFunction *function = choose(stacks, ranked, n, i, &end);
 
-                if (function->is_known && !function->is_library)
+                if (is_choice(function))
                         r = add_function(candidates, function, ranked[i].spent_ns);
         }
         return r;

@@ -19,10 +19,19 @@ typedef struct Candidate {
 } Candidate;
 
 #define CANDIDATES_MAX 16
+#define OLD_FILES_MAX  8
+
+/* Functions in it cannot be measured, as the daemon would measure what is at its path. */
+typedef struct OldFile {
+        const char *path; /* owned by the stacks */
+        FileFate fate;
+} OldFile;
 
 typedef struct Candidates {
         Candidate items[CANDIDATES_MAX];
         size_t n;
+        OldFile old[OLD_FILES_MAX];
+        size_t n_old;
 } Candidates;
 
 void candidates_done(Candidates *candidates);
@@ -35,8 +44,8 @@ void candidates_fetch_names(const Stretches *stretches, Stacks *stacks, ElfDebug
                             void *userdata);
 
 /*
- * Adds the functions in which most time was spent. Of those that contain the same time, it takes
- * one. Returns 0 or -ENOMEM.
+ * Adds the functions in which most time was spent, and the old files that others of them are in. Of
+ * those that contain the same time, it takes one. Returns 0 or -ENOMEM.
  */
 int candidates_add_functions(Candidates *candidates, const Stretches *stretches,
                              const Stacks *stacks);

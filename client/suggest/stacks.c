@@ -2,8 +2,9 @@
 
 /*
  * libdwfl unwinds, by the tables in .eh_frame: it gets the registers and the piece of the stack
- * that were sampled, and the files that the process has mapped, through /proc/PID/root. Which
- * function a place is in is asked as for a binding, so that it is found by the same names.
+ * that were sampled, and the files that the process has mapped, also if others are at their paths
+ * by now. Which function a place is in is asked as for a binding, so that it is found by the same
+ * names.
  */
 
 #include "suggest/stacks.h"
@@ -16,23 +17,35 @@
 #include "elf/file.h"
 #include "elf/function-exits.h"
 
-#define PROCESSES_MAX   512
-#define INNERMOST       4 /* frames among which that of a lock is */
-#define LOOK_AGAIN_NS   NSEC_PER_SEC
-#define PATH_IN_PROCESS 4096
+#define PROCESSES_MAX 512
+#define INNERMOST     4 /* frames among which that of a lock is */
+#define LOOK_AGAIN_NS NSEC_PER_SEC
+
+/* A file with functions; one path can have several in turn. */
+typedef struct Module {
+        char *name; /* in /proc/PID/maps */
+        MappedIdentity identity;
+        const char *path; /* as its processes see it, or saw it */
+        ElfFile *elf;     /* NULL: it cannot be read */
+        FileFate fate;
+        bool is_program;
+} Module;
+
+/* Where a process has it. */
+typedef struct Loaded {
+        uint64_t begin;
+        const Module *module;
+} Loaded;
 
 typedef struct Process {
+        Stacks *stacks;
         pid_t pid;
         Dwfl *dwfl;                /* NULL: its mappings cannot be read */
         uint64_t looked_ns;        /* when they were */
         const StackSample *sample; /* that is being unwound */
+        Loaded *loaded;            /* of its files, those that were asked for */
+        size_t n_loaded;
 } Process;
-
-/* A file with functions. */
-typedef struct Module {
-        char *path;
-        ElfFile *elf; /* NULL: it cannot be read */
-} Module;
 
 /* A place in a file, and the function that it is in. */
 typedef struct Place {
@@ -56,17 +69,33 @@ int stacks_new(Stacks **ret) {
         return *ret ? 0 : -ENOMEM;
 }
 
+static Module *module_free(Module *module) {
+        if (!module)
+                return NULL;
+        elf_file_free(module->elf);
+        free(module->name);
+        free(module);
+        return NULL;
+}
+
+DEFINE_CLEANUP(Module, module_free);
+
+static void close_process(Process *process) {
+        dwfl_end(process->dwfl);
+        process->dwfl = NULL;
+        free(process->loaded);
+        process->loaded = NULL;
+        process->n_loaded = 0;
+}
+
 Stacks *stacks_free(Stacks *stacks) {
         if (!stacks)
                 return NULL;
         tdestroy(stacks->places, free);
         for (size_t i = 0; i < stacks->n_processes; i++)
-                dwfl_end(stacks->processes[i].dwfl);
-        for (size_t i = 0; i < stacks->n_modules; i++) {
-                elf_file_free(stacks->modules[i]->elf);
-                free(stacks->modules[i]->path);
-                free(stacks->modules[i]);
-        }
+                close_process(&stacks->processes[i]);
+        for (size_t i = 0; i < stacks->n_modules; i++)
+                module_free(stacks->modules[i]);
         for (size_t i = 0; i < stacks->n_functions; i++)
                 free((void *) stacks->functions[i].name);
         free(stacks->functions);
@@ -82,7 +111,8 @@ const SeenFunction *stacks_get(const Stacks *stacks, uint32_t function) {
 int stacks_find(const Stacks *stacks, const char *path, uint64_t offset, uint32_t *ret) {
         for (size_t i = 0; i < stacks->n_functions; i++)
                 if (stacks->functions[i].offset == offset &&
-                    streq(stacks->functions[i].path, path)) {
+                    streq(stacks->functions[i].path, path) &&
+                    (stacks->functions[i].fate == FILE_KEPT || stacks->functions[i].is_program)) {
                         *ret = (uint32_t) i;
                         return 0;
                 }
@@ -97,29 +127,131 @@ static bool is_base_library(const char *path) {
                strncmp(name, "ld-musl", 7) == 0 || *path != '/';
 }
 
+static bool is_listed(const Module *module) {
+        return module->elf && module->fate == FILE_KEPT && !is_base_library(module->path);
+}
+
+/* It was replaced meanwhile, or two processes see different files there. */
+static bool was_listed(const Stacks *stacks, size_t index) {
+        for (size_t i = 0; i < index; i++)
+                if (is_listed(stacks->modules[i]) &&
+                    streq(stacks->modules[i]->path, stacks->modules[index]->path))
+                        return true;
+        return false;
+}
+
 const char *stacks_next_file(const Stacks *stacks, size_t *i) {
         while (*i < stacks->n_modules) {
-                const Module *module = stacks->modules[(*i)++];
+                size_t index = (*i)++;
 
-                if (module->elf && !is_base_library(module->path))
-                        return module->path;
+                if (is_listed(stacks->modules[index]) && !was_listed(stacks, index))
+                        return stacks->modules[index]->path;
         }
         return NULL;
 }
 
-/* As the process sees it, whatever namespace that is in. */
+static const Module *find_module(const Stacks *stacks, const char *name,
+                                 const MappedIdentity *identity) {
+        for (size_t i = 0; i < stacks->n_modules; i++) {
+                const Module *module = stacks->modules[i];
+
+                if (module->identity.inode == identity->inode &&
+                    module->identity.device == identity->device && streq(module->name, name))
+                        return module;
+        }
+        return NULL;
+}
+
+/* Of the values, the name is copied, and elf is taken if there is no error. */
+static int add_module(Stacks *stacks, const Module *values, const Module **ret) {
+        _cleanup_(module_freep) Module *module = calloc(1, sizeof(*module));
+        Module **modules;
+
+        if (!module)
+                return -ENOMEM;
+        module->name = strdup(values->name);
+        if (!module->name)
+                return -ENOMEM;
+        modules = reallocarray(stacks->modules, stacks->n_modules + 1, sizeof(*modules));
+        if (!modules)
+                return -ENOMEM;
+        stacks->modules = modules;
+        module->identity = values->identity;
+        module->elf = values->elf;
+        module->path = module->elf ? elf_file_path(module->elf) : module->name;
+        module->fate = values->fate;
+        module->is_program = values->is_program;
+        *ret = modules[stacks->n_modules++] = TAKE_PTR(module);
+        return 0;
+}
+
+/* Returns 0, -ENOMEM, or a negative errno if it cannot be read. */
+static int get_module(Stacks *stacks, const Mapping *mapping, const Module **ret) {
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        Module module = { .name = mapping->name, .identity = mapping->identity };
+        int r;
+
+        *ret = find_module(stacks, mapping->name, &mapping->identity);
+        if (*ret)
+                return 0;
+        r = mapping_open(mapping, &elf, &module.fate);
+        if (r < 0)
+                return r;
+        module.elf = elf;
+        module.is_program = mapping_is_program(mapping);
+        r = add_module(stacks, &module, ret);
+        if (r >= 0)
+                elf = NULL;
+        return r;
+}
+
+/* What is in no file, as the code that the kernel gives each process. */
+static int get_nameless(Stacks *stacks, const char *name, const Module **ret) {
+        const MappedIdentity none = {};
+
+        *ret = find_module(stacks, name, &none);
+        return *ret ? 0 : add_module(stacks, &(Module){ .name = (char *) name }, ret);
+}
+
+static const Module *find_loaded(const Process *process, uint64_t begin) {
+        for (size_t i = 0; i < process->n_loaded; i++)
+                if (process->loaded[i].begin == begin)
+                        return process->loaded[i].module;
+        return NULL;
+}
+
+static int load(Process *process, uint64_t begin, const Module **ret) {
+        _cleanup_(mapping_done) Mapping mapping = {};
+        Loaded *loaded;
+        int r;
+
+        r = mapping_find(process->pid, begin, &mapping);
+        if (r >= 0)
+                r = get_module(process->stacks, &mapping, ret);
+        if (r < 0)
+                return r;
+        loaded = reallocarray(process->loaded, process->n_loaded + 1, sizeof(*loaded));
+        if (!loaded)
+                return -ENOMEM;
+        process->loaded = loaded;
+        loaded[process->n_loaded++] = (Loaded){ begin, *ret };
+        return 0;
+}
+
+/* What the process has mapped there. Asked once for each of its files. */
 static int find_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
                     char **ret_path, Elf **elf) {
-        char path[PATH_IN_PROCESS];
-        void **pid = userdata;
+        Process *process = *userdata;
+        const Module *file;
         int fd;
 
         if (*name != '/')
                 return dwfl_linux_proc_find_elf(module, userdata, name, base, ret_path, elf);
-        (void) snprintf(path, sizeof(path), "/proc/%i/root%s", (pid_t) (intptr_t) *pid, name);
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (load(process, base, &file) < 0)
+                return -1;
+        fd = fcntl(elf_file_fd(file->elf), F_DUPFD_CLOEXEC, 3);
         if (fd >= 0)
-                *ret_path = strdup(path);
+                *ret_path = strdup(name);
         return fd;
 }
 
@@ -131,8 +263,8 @@ static int find_no_debug_file(Dwfl_Module *module, void **userdata, const char *
 }
 
 static int set_process(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
-                       void *pid) {
-        *userdata = pid;
+                       void *process) {
+        *userdata = process;
         return DWARF_CB_OK;
 }
 
@@ -230,7 +362,7 @@ static Dwfl *open_process(Process *process) {
                 return NULL;
         if (dwfl_linux_proc_report(dwfl, process->pid) != 0 ||
             dwfl_report_end(dwfl, NULL, NULL) != 0 ||
-            dwfl_getmodules(dwfl, set_process, (void *) (intptr_t) process->pid, 0) != 0 ||
+            dwfl_getmodules(dwfl, set_process, process, 0) != 0 ||
             !dwfl_attach_state(dwfl, NULL, process->pid, &threads, process)) {
                 dwfl_end(dwfl);
                 return NULL;
@@ -249,7 +381,7 @@ static Process *find_process(Stacks *stacks, const StackSample *sample) {
                 if (stacks->n_processes == PROCESSES_MAX)
                         return NULL;
                 process = &stacks->processes[stacks->n_processes++];
-                *process = (Process){ .pid = sample->pid };
+                *process = (Process){ .stacks = stacks, .pid = sample->pid };
         }
         if (!process->dwfl && sample->time_ns - process->looked_ns > LOOK_AGAIN_NS) {
                 process->looked_ns = sample->time_ns;
@@ -262,37 +394,7 @@ static Process *find_process(Stacks *stacks, const StackSample *sample) {
 static void forget_mappings(Process *process, uint64_t now_ns) {
         if (now_ns - process->looked_ns <= LOOK_AGAIN_NS)
                 return;
-        dwfl_end(process->dwfl);
-        process->dwfl = NULL;
-}
-
-/* path: as the process sees it. */
-static int get_module(Stacks *stacks, pid_t pid, const char *path, Module **ret) {
-        char outside[PATH_IN_PROCESS];
-        Module *module, **modules;
-
-        for (size_t i = 0; i < stacks->n_modules; i++)
-                if (streq(stacks->modules[i]->path, path)) {
-                        *ret = stacks->modules[i];
-                        return 0;
-                }
-        modules = reallocarray(stacks->modules, stacks->n_modules + 1, sizeof(*modules));
-        if (!modules)
-                return -ENOMEM;
-        stacks->modules = modules;
-        module = calloc(1, sizeof(*module));
-        if (!module)
-                return -ENOMEM;
-        module->path = strdup(path);
-        if (!module->path) {
-                free(module);
-                return -ENOMEM;
-        }
-        (void) snprintf(outside, sizeof(outside), "/proc/%i/root%s", pid, path);
-        (void) elf_file_open(outside, &module->elf, NULL);
-        stacks->modules[stacks->n_modules++] = module;
-        *ret = module;
-        return 0;
+        close_process(process);
 }
 
 static char *name_function(const Module *module, uint64_t entry) {
@@ -342,6 +444,8 @@ static int add_function(Stacks *stacks, const Module *module, uint64_t entry, bo
                 .offset = entry,
                 .name = is_known ? name_function(module, entry) : NULL,
                 .is_known = is_known,
+                .is_program = module->is_program,
+                .fate = module->fate,
                 .is_library = is_base_library(module->path),
         };
         function->is_lock = function->name && strstr(function->name, "lock");
@@ -397,13 +501,22 @@ typedef struct Walk {
         int error;
 } Walk;
 
+/* Its file has been looked for by now. */
+static int find_own_module(Walk *walk, Dwfl_Module *module, const Module **ret) {
+        Dwarf_Addr begin;
+        const char *name = dwfl_module_info(module, NULL, &begin, NULL, NULL, NULL, NULL, NULL);
+
+        *ret = find_loaded(walk->process, begin);
+        return *ret ? 0 : get_nameless(walk->stacks, name, ret);
+}
+
 static int on_frame(Dwfl_Frame *state, void *userdata) {
         Walk *walk = userdata;
         StretchFrame *frame = &walk->frames[walk->n];
         Dwfl_Module *dwfl_module;
         Dwarf_Addr pc;
         Dwarf_Word sp = 0;
-        Module *module;
+        const Module *module;
         uint64_t offset;
         bool is_activation;
 
@@ -418,9 +531,7 @@ static int on_frame(Dwfl_Frame *state, void *userdata) {
                 return DWARF_CB_ABORT;
         }
         (void) dwfl_frame_reg(state, SAMPLE_SP, &sp);
-        walk->error = get_module(
-                walk->stacks, walk->process->pid,
-                dwfl_module_info(dwfl_module, NULL, NULL, NULL, NULL, NULL, NULL, NULL), &module);
+        walk->error = find_own_module(walk, dwfl_module, &module);
         if (walk->error >= 0)
                 walk->error = find_function(walk->stacks, module, offset, &frame->function);
         if (walk->error < 0)

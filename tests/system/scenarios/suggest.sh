@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 #
 # "tlobctl suggest": of a service whose functions are known, what it finds and how long calls take; of
-# PostgreSQL under the load of its own benchmark; that a drop-in can be used as it is; ^C, and what is
-# left behind.
+# PostgreSQL under the load of its own benchmark; of services whose files were replaced; that a drop-in
+# can be used as it is; ^C, and what is left behind.
 
 . "${BASH_SOURCE[0]%/*}/assert.sh"
 
@@ -45,6 +45,56 @@ holds "a library: its USDT probes are found" "$(cat /run/shared.json)" \
         (.Executable | endswith("/librequest.so")) and .Windows > 5 and .P50NSec >= 2000000 and .P50NSec < 30000000'
 systemctl stop shared
 rm "$etc/shared.service"
+
+# Files are replaced while a service runs: it goes on with the old ones, in which stacks are read.
+libc=$(ldd "$server" | awk '$1 == "libc.so.6" { print $3 }')
+programs=/opt/suggest
+mkdir "$programs"
+cp "$server" "$server-shared" "${server%/*}/librequest.so" "$libc" "$programs"
+for name in server server-shared; do
+        printf '[Service]\nEnvironment=LD_LIBRARY_PATH=%s\nExecStart=%s\n' "$programs" "$programs/$name" >"$etc/old-$name.service"
+done
+systemctl daemon-reload
+systemctl start old-server old-server-shared
+maps_libc() {
+        local pid
+
+        for unit_name in old-server old-server-shared; do
+                pid=$(systemctl show -P MainPID "$unit_name")
+                grep -q "$programs/libc.so.6" "/proc/$pid/maps" || return 1
+        done
+}
+check "replaced: both have loaded their libc" until_true maps_libc
+for name in libc.so.6 librequest.so server; do
+        cp -a "$programs/$name" "$programs/$name.new"
+        mv "$programs/$name.new" "$programs/$name"
+done
+tlobctl suggest -j old-server --for=6s >/run/replaced.json 2>/run/replaced.txt
+holds "replaced: a function of the program is found, and measured" "$(cat /run/replaced.json)" \
+        'any(.Name == "handle_request" and .Executable == "/opt/suggest/server" and .Windows > 5)'
+equal "replaced: nothing is to be said of libc, nor of the program" "$(grep -c 'was replaced' /run/replaced.txt)" 0
+stacks_are_read() { # but for one in 20
+        local unread
+
+        unread=$(sed -n 's/^Note: \([0-9]* of [0-9]*\) stacks could not be read.*/\1/p' "$1")
+        [ -z "$unread" ] || [ $((${unread% of *} * 20)) -le "${unread#* of }" ]
+}
+check "replaced: stacks are read" stacks_are_read /run/replaced.txt
+tlobctl suggest -j old-server-shared --for=6s >/run/replaced.json 2>/run/replaced.txt
+matches "replaced: a library, of which it is said" "$(cat /run/replaced.txt)" \
+        '^Note: /opt/suggest/librequest.so was replaced while old-server-shared.service ran: restart the unit'
+equal "replaced: once" "$(grep -c 'was replaced' /run/replaced.txt)" 1
+check "replaced: a library, stacks are read" stacks_are_read /run/replaced.txt
+holds "replaced: nothing of that library is proposed" "$(cat /run/replaced.json)" \
+        'length > 0 and all(.Executable | endswith("/librequest.so") | not)'
+systemctl restart old-server-shared
+tlobctl suggest -j old-server-shared --for=6s >/run/replaced.json 2>/run/replaced.txt
+holds "replaced: restarted, its functions are" "$(cat /run/replaced.json)" \
+        'any(.Executable == "/opt/suggest/librequest.so" and .Windows > 5)'
+equal "replaced: restarted, nothing is said" "$(grep -c 'was replaced' /run/replaced.txt)" 0
+systemctl stop old-server old-server-shared
+rm -r "$programs" "$etc"/old-server{,-shared}.service
+systemctl daemon-reload
 
 # The drop-in, as it is.
 tlobctl suggest known --for=4s >/run/known.txt
