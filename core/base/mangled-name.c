@@ -72,6 +72,12 @@ bool mangled_name_decode(const char *mangled, bool arguments, char *text, size_t
         return known;
 }
 
+bool name_is_cold(const char *name) {
+        const char *suffix = strstr(name, ".cold");
+
+        return suffix && (suffix[5] == '\0' || suffix[5] == '.');
+}
+
 bool name_is_of_source(const char *name) {
         return strstr(name, "::") || strpbrk(name, "(<");
 }

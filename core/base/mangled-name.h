@@ -12,6 +12,9 @@
  */
 bool mangled_name_decode(const char *mangled, bool arguments, char *text, size_t size);
 
+/* Is that, "f.cold" or "f.cold.1", the part of a function that is hardly ever run? */
+bool name_is_cold(const char *name);
+
 /* Is that a name as in the source of C++ or Rust, and in no file? There may be blanks in it. */
 bool name_is_of_source(const char *name);
 

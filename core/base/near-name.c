@@ -255,8 +255,8 @@ static void insert(NearNames *names, const char *name, size_t n, unsigned distan
 }
 
 /*
- * The distance of a name without version; what compilers split off a function ("f.cold") comes
- * behind it.
+ * The distance of a name without version. What compilers made of a function, or split off it
+ * ("f.part.0"), comes behind it; "f.cold" has the same name in the source, and is no function.
  */
 static unsigned symbol_distance(NearNames *names, const char *name, size_t n) {
         char readable[READABLE_LEN];
@@ -264,6 +264,8 @@ static unsigned symbol_distance(NearNames *names, const char *name, size_t n) {
 
         if (mangled_name_decode(name, false, readable, sizeof(readable))) {
                 names->work += WORK_MANGLED * n;
+                if (name_is_cold(name))
+                        return UINT32_MAX;
                 distance = name_distance(names, readable, strlen(readable));
         } else
                 distance = name_distance(names, name, n);

@@ -5,6 +5,9 @@
  * did, who may have had other types in mind than the words say. Only names that have the last word
  * of the wanted one in them are looked at.
  *
+ * What is hardly ever run of a function ("f.cold") is none of its own: compilers split it off where
+ * a function throws.
+ *
  * A star is a star first: of a pointer, or an operator. Where nothing has such a name, it is any
  * text.
  */
@@ -175,12 +178,27 @@ static int add_candidate(Search *search, const char *mangled) {
         return search->candidates[search->n_candidates++] ? 0 : -ENOMEM;
 }
 
-static int look_at(const SymbolFunction *function, void *userdata) {
+/*
+ * Is it a part of a function that is named, too? Unless it is asked for. All mangled names begin
+ * with that letter; "main.cold" is a function of Go.
+ */
+static bool is_cold_part(const Search *search, const char *mangled) {
+        return mangled[0] == '_' && name_is_cold(mangled) &&
+               !memmem(search->name, search->length, ".cold", strlen(".cold"));
+}
+
+static bool is_wanted(const Search *search, const SymbolFunction *function) {
         char declaration[DECLARATION_MAX];
+
+        return !function->is_old && has_name(search, function->name, declaration) &&
+               !is_cold_part(search, function->name);
+}
+
+static int look_at(const SymbolFunction *function, void *userdata) {
         Search *search = userdata;
         SymbolMatch *match = &search->match;
 
-        if (function->is_old || !has_name(search, function->name, declaration))
+        if (!is_wanted(search, function))
                 return 0;
         if (match->n_places == 0)
                 match->size = function->size;
@@ -209,10 +227,9 @@ static int several(const Search *search, const char *path, char **ret_error) {
 }
 
 static int count(const SymbolFunction *function, void *userdata) {
-        char declaration[DECLARATION_MAX];
         Search *search = userdata;
 
-        if (!function->is_old && has_name(search, function->name, declaration))
+        if (is_wanted(search, function))
                 (void) symbol_match_add_place(&search->match, function->address);
         return search->match.n_places > 1;
 }

@@ -26,6 +26,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/mangled-name.h"
 #include "elf/function-code.h"
 #include "elf/go-function.h"
 #include "elf/internal.h"
@@ -118,10 +119,9 @@ static int search_add_exit(Search *search, uint64_t address) {
  * "f.cold", "f.cold.0": where compilers put what is hardly ever run. "f.part.0": the rest of a f.
  */
 static bool name_is_continuation(const char *name, const char *own) {
-        const char *cold = strstr(name, ".cold");
         size_t n = own ? strlen(own) : 0;
 
-        if (cold && (cold[5] == '\0' || cold[5] == '.'))
+        if (name_is_cold(name))
                 return true;
         return n > 0 && strncmp(name, own, n) == 0 && strncmp(name + n, ".part.", 6) == 0;
 }

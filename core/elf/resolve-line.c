@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 
+#include "base/mangled-name.h"
 #include "base/sentence.h"
 #include "elf/internal.h"
 #include "elf/line-table.h"
@@ -57,13 +58,6 @@ static bool is_code(uint64_t address, void *userdata) {
         return elf_file_find_code(elf, address, false, &phdr);
 }
 
-/* Is that name "f.cold" or "f.cold.1"? */
-static bool is_split_off(const char *name) {
-        const char *suffix = name ? strstr(name, ".cold") : NULL;
-
-        return suffix && (suffix[5] == '\0' || suffix[5] == '.');
-}
-
 static bool is_known(const LineFunctions *functions, uint64_t start) {
         for (size_t i = 0; i < functions->n && i < LISTED_MAX; i++)
                 if (functions->items[i].start == start)
@@ -89,7 +83,7 @@ static int sort_places(const ElfFile *elf, const LinePlaces *places, bool with_c
                 r = elf_file_name_function(elf, function.address, &function.name);
                 if (r < 0)
                         return r;
-                if (is_split_off(function.name) != with_cold) {
+                if ((function.name && name_is_cold(function.name)) != with_cold) {
                         free(function.name);
                         continue;
                 }

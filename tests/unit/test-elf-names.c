@@ -300,6 +300,34 @@ static void test_list(void **state) {
         }
 }
 
+/* What a compiler made of functions in C++ besides themselves; of them, "cold" is none. */
+static void test_clones(void **state) {
+        static const struct {
+                const char *name, *symbol;
+        } names[] = {
+                { "shop::Order::boom", "_ZN4shop5Order4boomEi" },
+                { "shop::Order::boom(int)", "_ZN4shop5Order4boomEi" },
+                { "shop::Order::bo*", "_ZN4shop5Order4boomEi" },
+                { "_ZN4shop5Order4boom*", "_ZN4shop5Order4boomEi" },
+                { "_ZN4shop5Order4boomEi.cold", "_ZN4shop5Order4boomEi.cold" },
+                { "shop::Order::boom(int) [clone .cold]", "_ZN4shop5Order4boomEi.cold" },
+                { "shop::split", "_ZN4shop5splitEi" },
+        };
+        _cleanup_(elf_file_freep) ElfFile *elf = open_variant("clones");
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                _cleanup_(elf_site_done) ElfSite site = {}, expected = {};
+
+                assert_ok(elf_file_resolve(elf, names[i].name, &site, NULL));
+                assert_ok(elf_file_resolve(elf, names[i].symbol, &expected, NULL));
+                assert_int_equal(site.offset, expected.offset);
+        }
+        assert_no_site(elf, "shop::Order::only", -ESRCH, "No function");
+        assert_no_site(elf, "shop::several", -ENOTUNIQ, "[clone .part.0]");
+        /* What is offered is taken. */
+        assert_no_site(elf, "Order::boom", -ESRCH, "near names: 'shop::Order::boom'");
+}
+
 /* An RPATH holds for the libraries of libraries, a RUNPATH does not. */
 static void test_libraries(void **state) {
         _cleanup_(libraries_done) Libraries by_rpath = {}, by_runpath = {}, none = {};
@@ -326,6 +354,7 @@ int main(void) {
                 cmocka_unit_test(test_lines),     cmocka_unit_test(test_no_lines),
                 cmocka_unit_test(test_inlined),   cmocka_unit_test(test_shared),
                 cmocka_unit_test(test_list),      cmocka_unit_test(test_libraries),
+                cmocka_unit_test(test_clones),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
