@@ -26,8 +26,9 @@
 typedef struct Search {
         const char *name;
         size_t length;
-        char word[128]; /* "": none that could be looked for */
-        char *pattern;  /* without blanks; its stars are any text; NULL: they are not */
+        char word[128];    /* "": none that could be looked for */
+        bool is_of_clones; /* it is not for the names in the file, but for what they are made of */
+        char *pattern;     /* without blanks; its stars are any text; NULL: they are not */
         SymbolMatch match;
         char *candidates[CANDIDATES_MAX]; /* what tells them apart */
         size_t n_candidates;
@@ -187,9 +188,37 @@ static bool is_cold_part(const Search *search, const char *mangled) {
                !memmem(search->name, search->length, ".cold", strlen(".cold"));
 }
 
+/* How long the name is of which "f.isra.0" is made; 0: none that is known. */
+static size_t original_length(const char *name, size_t n) {
+        static const char *const made[] = { "isra.", "constprop.", "part.", "lto_priv." };
+
+        for (const char *dot = memchr(name, '.', n); dot; dot = strchr(dot + 1, '.'))
+                for (size_t i = 0; i < ELEMENTSOF(made); i++)
+                        if (strncmp(dot + 1, made[i], strlen(made[i])) == 0 &&
+                            isdigit((unsigned char) dot[1 + strlen(made[i])]))
+                                return (size_t) (dot - name);
+        return 0;
+}
+
+/* Is it made of a function of that name, in C also? */
+static bool is_clone(const Search *search, const char *name) {
+        char original[DECLARATION_MAX], declaration[DECLARATION_MAX];
+        size_t n = strnlen(name, DECLARATION_MAX);
+
+        if (n == DECLARATION_MAX || !strstr(name, search->word) || name_is_cold(name))
+                return false;
+        n = original_length(name, n);
+        memcpy(original, name, n);
+        original[n] = '\0';
+        return n > 0 && ((n == search->length && memcmp(original, search->name, n) == 0) ||
+                         has_name(search, original, declaration));
+}
+
 static bool is_wanted(const Search *search, const SymbolFunction *function) {
         char declaration[DECLARATION_MAX];
 
+        if (search->is_of_clones)
+                return !function->is_old && is_clone(search, function->name);
         return !function->is_old && has_name(search, function->name, declaration) &&
                !is_cold_part(search, function->name);
 }
@@ -275,5 +304,12 @@ int declared_name_find(const SymbolTable *table, const char *path, const char *n
                 return -ENOMEM;
         pack(name, name + length, pattern);
         search = (Search){ .name = name, .length = length, .pattern = pattern };
+        return find(table, path, &search, ret, ret_error);
+}
+
+int declared_name_find_clone(const SymbolTable *table, const char *path, const char *name,
+                             size_t length, SymbolMatch *ret, char **ret_error) {
+        Search search = { .name = name, .length = length, .is_of_clones = true };
+
         return find(table, path, &search, ret, ret_error);
 }

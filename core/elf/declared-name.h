@@ -17,6 +17,13 @@ int declared_name_find(const SymbolTable *table, const char *path, const char *n
                        SymbolMatch *ret, char **ret_error);
 
 /*
+ * Where there is none of that name: looks for what the compiler has made of it, "f.isra.0" or
+ * "f.part.0", of which the file may have nothing else. name: also one of C. Returns the same.
+ */
+int declared_name_find_clone(const SymbolTable *table, const char *path, const char *name,
+                             size_t length, SymbolMatch *ret, char **ret_error);
+
+/*
  * How many functions have that name: 0, 1, or 2 for more, and for a name that nobody could write or
  * that would take long to look for.
  */

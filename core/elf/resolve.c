@@ -180,10 +180,14 @@ static int other_version(const ElfFile *elf, const SymbolTable tables[static 2],
                               *versions != '\0' ? ", but: " : ", and none at all", versions);
 }
 
+static bool is_unknown(const SymbolMatch *match) {
+        return match->n_places == 0 && !match->imported && !match->data && !match->other_version;
+}
+
 /*
  * Looks the name up among all, else among those that are exported; where .symtab has only what is
- * not exported, among both; at last in the table of Go. Only what is exported has versions for
- * sure.
+ * not exported, among both; in the table of Go; at last as one of the source. Only what is exported
+ * has versions for sure; what a compiler makes of a function is never exported.
  */
 static int look_up(const ElfFile *elf, const SymbolTable tables[static 2], const SymbolName *name,
                    SymbolMatch *match, char **ret_error) {
@@ -198,6 +202,9 @@ static int look_up(const ElfFile *elf, const SymbolTable tables[static 2], const
         for (size_t i = 0; i < 2 && match->n_places == 0 && !name->version && r >= 0; i++)
                 r = declared_name_find(&tables[i], elf->path, name->name, name->length, match,
                                        ret_error);
+        if (r == 0 && is_unknown(match) && !name->version)
+                r = declared_name_find_clone(&tables[0], elf->path, name->name, name->length, match,
+                                             ret_error);
         return r;
 }
 
