@@ -9,7 +9,8 @@
  * A method has a longer path than people write: it has that of its trait, parameters of types, and
  * "<>" around the type with one of Rust's two schemes of mangling, but not with the other:
  * "Fast::handle" is "<shop::Fast as shop::Handler>::handle". So a name is also near if its last
- * part is the wanted one's, and its path has the type's name in it.
+ * part is the wanted one's, and its path has the type's name in it. Letters may differ in both, in
+ * as few for each word as in a name without a path.
  *
  * The names come from files that nobody vouches for, millions of them perhaps, so the work is
  * limited: when it is used up, later names are not looked at. Names that cannot be shown are left
@@ -35,6 +36,7 @@
 #define DISTANCE_INSIDE  10
 #define DISTANCE_EDITED  2000
 #define DISTANCE_SHORTER 3000
+#define LETTERS_MAX      400 /* more are as far */
 
 static unsigned min3(unsigned a, unsigned b, unsigned c) {
         a = a < b ? a : b;
@@ -139,48 +141,118 @@ static bool has_word(const char *path, size_t n, const char *word, size_t length
         return false;
 }
 
-/* How many words of the wanted path are not in another; UINT32_MAX: the type is not. */
-static unsigned count_missing_words(const NearNames *names, const char *path, size_t n) {
+/* In how many letters they differ; UINT32_MAX: in more than the limit, or they are too long. */
+static unsigned limited_distance(NearNames *names, const char *a, size_t n, const char *b, size_t m,
+                                 size_t limit) {
+        size_t difference = m > n ? m - n : n - m;
+        unsigned distance;
+
+        if (difference > limit || n >= EDITABLE_LEN || m >= EDITABLE_LEN)
+                return UINT32_MAX;
+        names->work += m * n;
+        distance = edit_distance(a, n, b, m);
+        return distance <= limit ? distance : UINT32_MAX;
+}
+
+/* In how many letters the nearest word of the path differs. Of short words, each letter counts. */
+static unsigned word_distance(NearNames *names, const char *path, size_t n, const char *word,
+                              size_t length) {
+        unsigned nearest = has_word(path, n, word, length) ? 0 : UINT32_MAX;
+        const char *p = path, *other;
+        size_t other_length;
+
+        names->work += n;
+        while (nearest > 0 && (other = next_word(&p, path + n, &(int){ 0 }, &other_length))) {
+                unsigned distance = limited_distance(names, word, length, other, other_length,
+                                                     (length + 1) / 3);
+
+                nearest = distance < nearest ? distance : nearest;
+        }
+        return nearest;
+}
+
+typedef struct PathDistance {
+        unsigned n_missing; /* words that are not there */
+        unsigned n_letters; /* that differ in the others */
+        bool has_type;
+} PathDistance;
+
+/* What the wanted path has and the other one has not. is_exact: no letter may differ. */
+static PathDistance path_distance(NearNames *names, const char *path, size_t n, bool is_exact) {
         const char *p = names->folded, *end = p + names->path_length, *word;
+        PathDistance result = { .has_type = true };
         int depth = 0, type_depth = INT_MAX;
-        bool has_type = true;
-        unsigned missing = 0;
         size_t length;
 
         while ((word = next_word(&p, end, &depth, &length))) {
-                bool found = has_word(path, n, word, length);
+                unsigned distance;
 
-                missing += !found;
+                if (is_exact)
+                        distance = has_word(path, n, word, length) ? 0 : UINT32_MAX;
+                else
+                        distance = word_distance(names, path, n, word, length);
+                if (distance == UINT32_MAX)
+                        result.n_missing++;
+                else
+                        result.n_letters += distance;
                 if (depth <= type_depth) {
                         type_depth = depth;
-                        has_type = found;
+                        result.has_type = distance != UINT32_MAX;
                 }
         }
-        return has_type ? missing : UINT32_MAX;
+        return result;
+}
+
+/* "handle(int)" is as long as "handle"; what begins with '(' has no name: "(anonymous namespace)". */
+static size_t without_arguments(const char *part, size_t n) {
+        const char *arguments = memchr(part, '(', n);
+
+        return arguments && arguments > part ? (size_t) (arguments - part) : n;
 }
 
 /* Is it the same method of that type? Else UINT32_MAX. */
-static unsigned method_distance(const NearNames *names, const char *folded, size_t n) {
+static unsigned method_distance(NearNames *names, const char *folded, size_t n) {
         size_t m = n, wanted_m = names->length;
         const char *method = find_method(folded, &m);
         const char *wanted = find_method(names->folded, &wanted_m);
-        unsigned missing;
+        PathDistance path;
+        unsigned distance;
 
         if (m != wanted_m || m == 0 || memcmp(method, wanted, m) != 0)
                 return UINT32_MAX;
-        missing = count_missing_words(names, folded, (size_t) (method - folded));
-        if (missing == UINT32_MAX)
-                return missing;
-        missing += DISTANCE_METHOD;
-        return missing < DISTANCE_INSIDE ? missing : DISTANCE_INSIDE - 1;
+        path = path_distance(names, folded, (size_t) (method - folded), true);
+        if (!path.has_type)
+                return UINT32_MAX;
+        distance = DISTANCE_METHOD + path.n_missing;
+        return distance < DISTANCE_INSIDE ? distance : DISTANCE_INSIDE - 1;
+}
+
+/* Is it one of which the name, that of its type, or both are written with other letters? */
+static unsigned misspelt_distance(NearNames *names, const char *folded, size_t n) {
+        size_t m = n, wanted_m = names->length;
+        const char *method = find_method(folded, &m);
+        const char *wanted = find_method(names->folded, &wanted_m);
+        PathDistance path;
+        unsigned letters;
+
+        /* Without the arguments, which the other one does not have either. */
+        wanted_m = without_arguments(wanted, wanted_m);
+        letters = limited_distance(names, wanted, wanted_m, method, m, wanted_m / 3 + 1);
+        if (names->path_length == 0 || letters == UINT32_MAX)
+                return UINT32_MAX;
+        path = path_distance(names, folded, (size_t) (method - folded), false);
+        if (!path.has_type)
+                return UINT32_MAX;
+        letters += path.n_letters + path.n_missing;
+        return DISTANCE_EDITED + (letters < LETTERS_MAX ? 2 * letters : 2 * LETTERS_MAX);
 }
 
 /* How far a name, as people read it, is from the wanted one; UINT32_MAX: not near. */
 static unsigned name_distance(NearNames *names, const char *name, size_t n) {
-        size_t limit = names->length / 3 + 1, m = n, difference;
         char folded[NEAR_NAMES_LEN];
         const char *part;
         unsigned distance;
+        size_t m = n;
 
         if (is_called(names->wanted, names->length, name, n))
                 return 0;
@@ -195,16 +267,15 @@ static unsigned name_distance(NearNames *names, const char *name, size_t n) {
                        !memmem(name, n, names->wanted, names->length);
 
         part = last_part(folded, &m);
-        difference = m > names->length ? m - names->length : names->length - m;
-        if (difference <= limit && m < EDITABLE_LEN && names->length < EDITABLE_LEN) {
-                unsigned d = edit_distance(names->folded, names->length, part, m);
-
-                names->work += m * names->length;
-                if (d <= limit)
-                        return DISTANCE_EDITED + 2 * d + (part != folded);
-        }
+        distance = limited_distance(names, names->folded, names->length, part, m,
+                                    names->length / 3 + 1);
+        if (distance != UINT32_MAX)
+                return DISTANCE_EDITED + 2 * distance + (part != folded);
+        distance = misspelt_distance(names, folded, n);
+        if (distance != UINT32_MAX)
+                return distance;
         if (n >= 3 && n < names->length && memcmp(folded, names->folded, n) == 0)
-                return DISTANCE_SHORTER + (unsigned) difference;
+                return DISTANCE_SHORTER + (unsigned) (names->length - m);
         return UINT32_MAX;
 }
 

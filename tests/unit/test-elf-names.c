@@ -338,6 +338,7 @@ static void test_clones(void **state) {
         assert_no_site(elf, "main", -ESRCH, "near names: main.part.f");
         /* What is offered is taken. */
         assert_no_site(elf, "Order::boom", -ESRCH, "near names: 'shop::Order::boom'");
+        assert_no_site(elf, "shop::Oder::bom", -ESRCH, "near names: 'shop::Order::boom'");
 }
 
 /* An RPATH holds for the libraries of libraries, a RUNPATH does not. */

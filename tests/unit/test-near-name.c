@@ -127,6 +127,61 @@ static void test_methods(void **state) {
         assert_non_null(strstr(longer, "17h0123456789abcdefE (shop::Fast::serve)"));
 }
 
+/* Letters that differ, in a method, in its type, or in both; but not in all of a word. */
+static void test_misspelt_methods(void **state) {
+        static const char handle[] = "_ZN4shop5Order6handleEi", boom[] = "_ZN4shop5Order4boomEi",
+                          other[] = "_ZN4shop6Basket6handleEi",
+                          trait[] = "_RNvXCs1_4shopNtB2_4FastNtB2_7Handler5serve";
+        static const char *const offered[] = { boom, other, trait, handle, "main", NULL };
+        static const struct {
+                const char *wanted;
+                size_t n;
+                const char *nearest;
+        } cases[] = {
+                { "shop::Order::handel", 1, handle },
+                { "shop::Oder::handle", 1, handle },
+                { "shop::Oder::handel", 1, handle },
+                { "Oder::Handel", 1, handle },
+                { "Ordre::handel", 1, handle },
+                { "store::Order::handel", 1, handle },
+                { "shop::Order::handel(int)", 1, handle },
+                { "shop::Oder::handle(const char *)", 1, handle },
+                { "shop::Order::bom", 1, boom },
+                { "shop::Baskets::handle", 1, other },
+                { "shop::Fasd::serve", 1, trait },
+                { "Fast::serfe", 1, trait },
+                { "shop::Slow::handle", 0, NULL },
+                { "shop::Order::payment", 0, NULL },
+                { "shop::Order::", 2, boom },
+        };
+        NearNames names;
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                offer_all(&names, cases[i].wanted, offered);
+                if (names.n != cases[i].n)
+                        fail_msg("%s: %zu names", cases[i].wanted, names.n);
+                if (names.n > 0)
+                        assert_name(&names, 0, cases[i].nearest);
+        }
+}
+
+/* All words of a path are compared with all of another, which ends when the work is used up. */
+static void test_much_work(void **state) {
+        char wanted[180], offered[NEAR_NAMES_LEN - 8];
+        NearNames names;
+
+        for (size_t i = 0; i < sizeof(wanted); i++)
+                wanted[i] = "abc::"[i % 5];
+        for (size_t i = 0; i < sizeof(offered) - 1; i++)
+                offered[i] = "dde::"[i % 5];
+        (void) strcpy(wanted + sizeof(wanted) - 8, "::read");
+        (void) strcpy(offered + sizeof(offered) - 8, "::reed");
+        near_names_init(&names, wanted, strlen(wanted));
+        for (size_t i = 0; i < 10000000; i++)
+                near_names_offer(&names, offered);
+        assert_int_equal(names.n, 0);
+}
+
 /* Whoever wrote it with other capitals meant it; but what is written as it is, is nearer. */
 static void test_case(void **state) {
         static const char *const offered[] = { "RunMainLoop", "mainLoops",         "MAINLOOP",
@@ -179,9 +234,14 @@ static void test_odd_names(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_order), cmocka_unit_test(test_mangled),
-                cmocka_unit_test(test_case),  cmocka_unit_test(test_methods),
-                cmocka_unit_test(test_full),  cmocka_unit_test(test_odd_names),
+                cmocka_unit_test(test_order),
+                cmocka_unit_test(test_mangled),
+                cmocka_unit_test(test_case),
+                cmocka_unit_test(test_methods),
+                cmocka_unit_test(test_misspelt_methods),
+                cmocka_unit_test(test_much_work),
+                cmocka_unit_test(test_full),
+                cmocka_unit_test(test_odd_names),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
