@@ -27,13 +27,19 @@
 
 #include <inttypes.h>
 
+#include "base/mangled-name.h"
 #include "base/sentence.h"
 #include "elf/function-exits.h"
 #include "elf/probe-kind.h"
 
+#define READABLE_SIZE 181 /* of a name that can be written: BINDING_VALUE_MAX */
+
 #define ASK_FOR_PROBE                                                                              \
         "Write Stop= with a place in the function, or Stop=return-probe, which breaks programs "   \
         "that unwind through the function"
+
+#define ASK_FOR_PLACE                                                                              \
+        "If you want to know when its work is done, write Stop= with a place in the function"
 
 #define ASK_FOR_CALL "Measure another function, or system calls: Syscall="
 
@@ -213,16 +219,53 @@ static int resolve_place(const Binding *binding, ElfFile *elf, BindingSites *sit
         return 0;
 }
 
+/* A name as 'tlobctl functions' shows it, and as Function= takes it. It may be in text. */
+static const char *readable_name(const char *name, char text[static READABLE_SIZE]) {
+        bool is_known = mangled_name_decode(name, true, text, READABLE_SIZE) &&
+                        strlen(text) < READABLE_SIZE - 1 && text_is_printable(text);
+
+        return is_known ? text : name;
+}
+
+/* There is no other place in it that could be named. */
+static int refuse_jump(const char *function, const ElfFile *elf, const FunctionRefusal *refusal,
+                       char **ret_error) {
+        char text[READABLE_SIZE];
+        const char *to;
+
+        if (!refusal->successor)
+                return sentence_error(-EOPNOTSUPP, ret_error, "'%s' in %s %s. Name that one",
+                                      function, elf_file_path(elf), refusal->reason);
+        to = readable_name(refusal->successor, text);
+        return sentence_error(-EOPNOTSUPP, ret_error,
+                              "'%s' in %s consists only of a jump to '%s', so that a window would "
+                              "end where it begins. Name that one: Function=%s",
+                              function, elf_file_path(elf), to, to);
+}
+
+static int refuse_exits(const char *function, const ElfFile *elf, const FunctionRefusal *refusal,
+                        char **ret_error) {
+        const char *advice = ASK_FOR_PROBE;
+
+        if (refusal->kind == REFUSED_JUMP)
+                return refuse_jump(function, elf, refusal, ret_error);
+        if (refusal->kind == REFUSED_NO_EXIT)
+                advice = ASK_FOR_PLACE;
+        if (refusal->kind == REFUSED_RETURN || elf_file_is_go(elf))
+                advice = ASK_FOR_CALL;
+        return sentence_error(-EOPNOTSUPP, ret_error, "'%s' in %s %s. %s", function,
+                              elf_file_path(elf), refusal->reason, advice);
+}
+
 static int resolve_exits(const Binding *binding, const ElfFile *elf, uint64_t entry,
                          BindingSites *sites, char **ret_error) {
-        const char *function = sites->start.function ?: binding->start, *why = NULL;
+        const char *function = sites->start.function ?: binding->start;
+        _cleanup_(function_refusal_done) FunctionRefusal refusal = {};
         int r;
 
-        r = function_find_exits(elf, entry, &sites->exits, &why);
+        r = function_judge_exits(elf, entry, &sites->exits, &refusal);
         if (r == -EOPNOTSUPP)
-                return sentence_error(r, ret_error, "'%s' in %s %s. %s", function,
-                                      elf_file_path(elf), why,
-                                      elf_file_is_go(elf) ? ASK_FOR_CALL : ASK_FOR_PROBE);
+                return refuse_exits(function, elf, &refusal, ret_error);
         if (r < 0)
                 return r;
         if (sites->exits.n_switches > 0) {

@@ -41,12 +41,23 @@ typedef struct Search {
         char *name; /* of the function, NULL if not known */
         FunctionExits exits;
         bool has_pointer_jump;
+        RefusalKind kind;
         const char *reason;
 } Search;
+
+void function_refusal_done(FunctionRefusal *refusal) {
+        free(refusal->successor);
+        *refusal = (FunctionRefusal){};
+}
 
 static int refuse(Search *search, const char *reason) {
         search->reason = reason;
         return -EOPNOTSUPP;
+}
+
+static int refuse_as(Search *search, RefusalKind kind, const char *reason) {
+        search->kind = kind;
+        return refuse(search, reason);
 }
 
 static void search_done(Search *search) {
@@ -273,6 +284,21 @@ static bool is_exit(const FunctionExits *exits, uint64_t offset) {
         return false;
 }
 
+/* Its first instruction is a way out, behind which there can be no other. */
+static int refuse_only_exit(Search *search) {
+        const char *successor = search->exits.successor;
+
+        if (search->exits.n_returns > 0)
+                return refuse_as(search, REFUSED_RETURN,
+                                 "consists only of its return, so that a window would end where it "
+                                 "begins");
+        if (successor && search->name && streq(successor, search->name))
+                return refuse_as(search, REFUSED_NO_EXIT, "never returns");
+        return refuse_as(search, REFUSED_JUMP,
+                         "consists only of a jump to another function, so that a window would end "
+                         "where it begins");
+}
+
 /* Past endbr64, unless the function comes there again, or leaves there. */
 static int choose_start(Search *search, uint64_t entry) {
         FunctionExits *exits = &search->exits;
@@ -281,10 +307,7 @@ static int choose_start(Search *search, uint64_t entry) {
         if (exits->start != entry &&
             (search->parts[0].jumps_to_second || is_exit(exits, exits->start)))
                 exits->start = entry;
-        if (is_exit(exits, exits->start))
-                return refuse(search, "consists only of its way out, so that a window would end "
-                                      "where it begins");
-        return 0;
+        return is_exit(exits, exits->start) ? refuse_only_exit(search) : 0;
 }
 
 static int search_all(Search *search, uint64_t address, uint64_t entry) {
@@ -306,7 +329,7 @@ static int search_all(Search *search, uint64_t address, uint64_t entry) {
                         return r;
         }
         if (exits->n == 0)
-                return refuse(search, "never returns");
+                return refuse_as(search, REFUSED_NO_EXIT, "never returns");
         if (search->has_pointer_jump && search_is_pointed_into(search))
                 return refuse(search,
                               "jumps to places that are known only at run time and may be inside "
@@ -318,8 +341,8 @@ static int search_all(Search *search, uint64_t address, uint64_t entry) {
         return choose_start(search, entry);
 }
 
-int function_find_exits(const ElfFile *elf, uint64_t entry, FunctionExits *ret,
-                        const char **ret_reason) {
+static int find_exits(const ElfFile *elf, uint64_t entry, FunctionExits *ret,
+                      FunctionRefusal *ret_refusal) {
         Search search = { .elf = elf };
         uint64_t start, size, address;
         GElf_Phdr phdr;
@@ -329,8 +352,6 @@ int function_find_exits(const ElfFile *elf, uint64_t entry, FunctionExits *ret,
                 r = refuse(&search, "does not lie in the file");
         else {
                 address = segment_address(&phdr, entry);
-                if (go_function_is_at(elf, address))
-                        return go_function_find_exits(elf, address, ret, ret_reason);
                 if (!elf_file_extent_at(elf, address, &start, &size))
                         r = refuse(&search,
                                    "has neither a symbol nor unwind information that tells "
@@ -338,13 +359,42 @@ int function_find_exits(const ElfFile *elf, uint64_t entry, FunctionExits *ret,
                 else
                         r = search_all(&search, address, entry);
         }
-        if (r == -EOPNOTSUPP)
-                *ret_reason = search.reason;
+        if (r == -EOPNOTSUPP) {
+                *ret_refusal = (FunctionRefusal){ .kind = search.kind, .reason = search.reason };
+                if (search.kind == REFUSED_JUMP)
+                        ret_refusal->successor = TAKE_PTR(search.exits.successor);
+        }
         if (r >= 0) {
                 *ret = search.exits;
                 search.exits = (FunctionExits){};
         }
         search_done(&search);
+        return r;
+}
+
+int function_judge_exits(const ElfFile *elf, uint64_t entry, FunctionExits *ret,
+                         FunctionRefusal *ret_refusal) {
+        const char *reason = NULL;
+        GElf_Phdr phdr;
+        int r;
+
+        if (!elf_file_find_code(elf, entry, true, &phdr) ||
+            !go_function_is_at(elf, segment_address(&phdr, entry)))
+                return find_exits(elf, entry, ret, ret_refusal);
+        r = go_function_find_exits(elf, segment_address(&phdr, entry), ret, &reason);
+        if (r == -EOPNOTSUPP)
+                *ret_refusal = (FunctionRefusal){ .reason = reason };
+        return r;
+}
+
+int function_find_exits(const ElfFile *elf, uint64_t entry, FunctionExits *ret,
+                        const char **ret_reason) {
+        _cleanup_(function_refusal_done) FunctionRefusal refusal = {};
+        int r;
+
+        r = function_judge_exits(elf, entry, ret, &refusal);
+        if (r == -EOPNOTSUPP)
+                *ret_reason = refusal.reason;
         return r;
 }
 

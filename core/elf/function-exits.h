@@ -14,6 +14,26 @@
 int function_find_exits(const ElfFile *elf, uint64_t entry, FunctionExits *ret,
                         const char **ret_reason);
 
+/* Why the ways out of a function are of no use. */
+typedef enum RefusalKind {
+        REFUSED_UNKNOWN, /* they are not all known, or too many */
+        REFUSED_NO_EXIT, /* there are none */
+        REFUSED_RETURN,  /* there is nothing else but one of them, a return */
+        REFUSED_JUMP,    /* the same, a jump to another function */
+} RefusalKind;
+
+typedef struct FunctionRefusal {
+        RefusalKind kind;
+        const char *reason; /* the end of a sentence about the function; static */
+        char *successor;    /* the other function, NULL: none that has a name; owned */
+} FunctionRefusal;
+
+void function_refusal_done(FunctionRefusal *refusal);
+
+/* As function_find_exits(), and says more with -EOPNOTSUPP. *ret_refusal is untouched otherwise. */
+int function_judge_exits(const ElfFile *elf, uint64_t entry, FunctionExits *ret,
+                         FunctionRefusal *ret_refusal);
+
 /*
  * Is the offset the beginning of an instruction? Returns 1, 0 with the offset where the instruction
  * that it is in begins, -ESRCH (nothing tells where its function begins), -ENOMEM, or -EOPNOTSUPP

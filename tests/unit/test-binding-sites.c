@@ -154,6 +154,31 @@ static void test_return(void **state) {
         refuse("no_size", "ret-sites", "neither a symbol nor unwind information");
 }
 
+static void refuse_without_probe(const char *start, const char *words) {
+        _cleanup_(binding_freep) Binding *binding = make(start, "return");
+        _cleanup_(binding_file_freep) BindingFile *file = NULL;
+        _cleanup_free_ char *sentence = NULL;
+
+        assert_int_equal(binding_resolve(binding, &file, &sentence), -EOPNOTSUPP);
+        if (!strstr(sentence, words) || strstr(sentence, "return-probe"))
+                fail_msg("'%s' has no '%s'.", sentence, words);
+}
+
+/* Where neither a return probe nor another place in the function helps. */
+static void test_no_way_out(void **state) {
+        refuse_without_probe("only_jump", "consists only of a jump to 'other', so that a window "
+                                          "would end where it begins. Name that one: "
+                                          "Function=other");
+        refuse_without_probe("only_jump_in_cxx", "Name that one: Function=deeper(int)");
+        refuse_without_probe("only_jump_by_pointer", "a jump to another function, so that a window "
+                                                     "would end where it begins. Name that one");
+        refuse_without_probe("nothing", "only of its return, so that a window would end where it "
+                                        "begins. Measure another function");
+        refuse_without_probe("calls_abort", "never returns. If you want to know when its work is "
+                                            "done, write Stop= with a place");
+        refuse_without_probe("only_itself", "never returns. If");
+}
+
 static void test_return_probe(void **state) {
         static const char *const starts[] = { "one_return", "pointer_inside", "no_size" };
 
@@ -259,6 +284,7 @@ int main(void) {
                 cmocka_unit_test(test_nop),
                 cmocka_unit_test(test_upgrade),
                 cmocka_unit_test(test_return),
+                cmocka_unit_test(test_no_way_out),
                 cmocka_unit_test(test_return_probe),
                 cmocka_unit_test(test_frame),
                 cmocka_unit_test(test_start_at_endbr),

@@ -118,6 +118,7 @@ static void test_not_to_its_end(void **state) {
 static void test_never(void **state) {
         assert_refused(*state, "never_returns", "never returns");
         assert_refused(*state, "calls_abort", "never returns");
+        assert_refused(*state, "only_itself", "never returns");
 }
 
 static void assert_start(ElfFile *elf, const char *function, uint64_t expected) {
@@ -136,7 +137,8 @@ static void test_start(void **state) {
         assert_start(*state, "loop_past_endbr", 0);
         assert_start(*state, "only_endbr", 0);
         assert_refused(*state, "loop_at_start", "jumps back to its first instruction");
-        assert_refused(*state, "nothing", "only of its way out");
+        assert_refused(*state, "nothing", "only of its return");
+        assert_refused(*state, "only_jump", "only of a jump to another function");
 }
 
 static void test_boundary(void **state) {

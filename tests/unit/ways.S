@@ -331,6 +331,34 @@ function nothing
         ret
 end nothing
 
+function only_jump
+        jmp .Lother
+end only_jump
+
+function only_jump_in_cxx
+        jmp _Z6deeperi
+end only_jump_in_cxx
+
+function only_jump_by_pointer
+        jmp *other@GOTPCREL(%rip)
+end only_jump_by_pointer
+
+function only_itself
+1:      jmp 1b
+end only_itself
+
+function calls_cxx
+        xor %eax, %eax
+way calls_cxx_1
+        jmp _Z6deeperi
+end calls_cxx
+
+        .type _Z6deeperi, @function
+_Z6deeperi:
+        .cfi_startproc
+        ret
+end _Z6deeperi
+
 function recursive
 1:      push %rbx
         .cfi_adjust_cfa_offset 8
