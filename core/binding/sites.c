@@ -378,7 +378,8 @@ static const char *plural(size_t n) {
 static int describe_exits(const FunctionExits *exits, char **ret) {
         _cleanup_free_ char *returns = NULL, *jumps = NULL;
         size_t n_ways = exits->n - exits->n_switches, n_jumps = n_ways - exits->n_returns;
-        const char *to = exits->successor;
+        char text[READABLE_SIZE];
+        const char *to = exits->successor ? readable_name(exits->successor, text) : NULL;
 
         if (exits->n_returns > 0)
                 returns = sentence_make("%zu return%s (single-stepped)", exits->n_returns,

@@ -224,6 +224,7 @@ static void test_notes(void **state) {
                     "2 ways out: 2 tail calls (to other), whose time is not measured");
         assert_note("calls_hidden", "return",
                     "1 way out: 1 tail call (to hidden), whose time is not measured");
+        assert_note("calls_cxx", "return", "1 tail call (to deeper(int)), whose");
         assert_note("one_return", "return-probe", "breaks programs that unwind");
 }
 
