@@ -313,3 +313,13 @@ int declared_name_find_clone(const SymbolTable *table, const char *path, const c
 
         return find(table, path, &search, ret, ret_error);
 }
+
+bool declared_name_is_of(const char *name, size_t length, const char *mangled) {
+        Search search = { .name = name, .length = length };
+        char declaration[DECLARATION_MAX];
+
+        if (strnlen(mangled, DECLARATION_MAX) == DECLARATION_MAX)
+                return false;
+        find_word(&search);
+        return has_name(&search, mangled, declaration);
+}

@@ -23,6 +23,9 @@ int declared_name_find(const SymbolTable *table, const char *path, const char *n
 int declared_name_find_clone(const SymbolTable *table, const char *path, const char *name,
                              size_t length, SymbolMatch *ret, char **ret_error);
 
+/* Is that what the function with that mangled name is called? Without stars. */
+bool declared_name_is_of(const char *name, size_t length, const char *mangled);
+
 /*
  * How many functions have that name: 0, 1, or 2 for more, and for a name that nobody could write or
  * that would take long to look for.

@@ -11,6 +11,10 @@
  * share (dwz -m) is there once only, so its offset there tells enough of a function that is in
  * there, and that file is not opened: where it is says a file that nobody need believe. Of other
  * functions the count is incomplete then, if copies of any are in there.
+ *
+ * A function of which there are only copies has no symbol. Its own entry says so, and has its
+ * linkage name, if that is external; else its plain name is there, or in another entry, its
+ * declaration, that is below the entries of its namespaces.
  */
 
 #include "elf/inlined.h"
@@ -20,6 +24,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "elf/declared-name.h"
 #include "elf/dwarf-image.h"
 #include "elf/function-exits.h"
 #include "elf/internal.h"
@@ -27,6 +32,7 @@
 #define DEPTH_MAX  128
 #define STEPS      4096 /* without a look at the clock */
 #define KNOWN_SIZE 4096
+#define DECLARED_N 16 /* declarations that are remembered */
 
 typedef struct Search {
         uint64_t address; /* of the function */
@@ -42,6 +48,13 @@ typedef struct Search {
                 Dwarf_Off origin;
                 bool is_known, is_ours;
         } known[KNOWN_SIZE]; /* what was found out, by a part of the offset */
+        const char *wanted;  /* the name, if it is a name that is looked for */
+        size_t wanted_length;
+        size_t path_length;       /* of it, what comes before the arguments */
+        const Dwarf_Die *parents; /* of the entry that is visited, the outermost first */
+        size_t n_parents;
+        Dwarf_Off declared[DECLARED_N]; /* the last entries with the wanted path */
+        size_t n_declared;              /* all there were */
 } Search;
 
 /* Returns 1 to go on, 0 to stop, and 2 to leave out what is below it. */
@@ -62,6 +75,8 @@ static int walk(Search *search, Dwarf_Die *top, Visitor visitor) {
         for (;;) {
                 if (is_late(search))
                         return 0;
+                search->parents = path;
+                search->n_parents = depth;
                 r = visitor(search, &path[depth]);
                 if (r == 0)
                         return 0;
@@ -107,9 +122,12 @@ static bool is_external(Dwarf_Die *die) {
                flag;
 }
 
+static const char *linkage_name(Dwarf_Die *die) {
+        return string_of(die, DW_AT_linkage_name) ?: string_of(die, DW_AT_MIPS_linkage_name);
+}
+
 static void take_name(Search *search, Dwarf_Die *die) {
-        search->name =
-                string_of(die, DW_AT_linkage_name) ?: string_of(die, DW_AT_MIPS_linkage_name);
+        search->name = linkage_name(die);
         search->is_linkage = search->name;
         if (!search->name && is_external(die))
                 search->name = string_of(die, DW_AT_name);
@@ -175,8 +193,7 @@ static bool is_ours(const Search *search, Dwarf_Die *origin) {
         if (!search->is_linkage)
                 name = is_external(origin) ? string_of(origin, DW_AT_name) : NULL;
         else
-                name = string_of(origin, DW_AT_linkage_name)
-                               ?: string_of(origin, DW_AT_MIPS_linkage_name);
+                name = linkage_name(origin);
         return name && streq(name, search->name);
 }
 
@@ -213,7 +230,101 @@ static int count_copy(Search *search, Dwarf_Die *die) {
         return 1;
 }
 
-static int count(Search *search, Elf *elf) {
+static bool is_inlined(Dwarf_Die *die) {
+        Dwarf_Attribute value;
+        Dwarf_Word how;
+
+        return dwarf_formudata(dwarf_attr(die, DW_AT_inline, &value), &how) == 0 &&
+               (how == DW_INL_inlined || how == DW_INL_declared_inlined);
+}
+
+/* Takes the name of an entry off the end of a path. False: it is not there. */
+static bool take_end(const char *path, size_t *n, const char *name) {
+        size_t length = strnlen(name, *n + 1);
+
+        if (length > *n || memcmp(path + *n - length, name, length) != 0)
+                return false;
+        *n -= length;
+        return true;
+}
+
+static bool is_scope(Dwarf_Die *die) {
+        int tag = dwarf_tag(die);
+
+        return tag == DW_TAG_namespace || tag == DW_TAG_class_type ||
+               tag == DW_TAG_structure_type || tag == DW_TAG_union_type;
+}
+
+/* Has the entry that is visited the wanted path, by its own name and those of its parents? */
+static bool has_path(const Search *search, Dwarf_Die *die) {
+        size_t n = search->path_length;
+        Dwarf_Attribute value;
+        const char *name;
+
+        name = dwarf_formstring(dwarf_attr(die, DW_AT_name, &value));
+        if (!name || !take_end(search->wanted, &n, name))
+                return false;
+        for (size_t i = search->n_parents; i > 0; i--) {
+                Dwarf_Die parent = search->parents[i - 1];
+
+                if (!is_scope(&parent))
+                        continue;
+                name = dwarf_formstring(dwarf_attr(&parent, DW_AT_name, &value));
+                if (!take_end(search->wanted, &n, "::") ||
+                    !take_end(search->wanted, &n, name ?: "(anonymous namespace)"))
+                        return false;
+        }
+        return n == 0;
+}
+
+static bool is_declared(const Search *search, Dwarf_Die *die) {
+        Dwarf_Attribute value;
+        Dwarf_Off offset = dwarf_dieoffset(die);
+        Dwarf_Die declaration;
+
+        if (dwarf_formref_die(dwarf_attr(die, DW_AT_specification, &value), &declaration))
+                offset = dwarf_dieoffset(&declaration);
+        for (size_t i = 0; i < search->n_declared && i < DECLARED_N; i++)
+                if (search->declared[i] == offset)
+                        return true;
+        return false;
+}
+
+static int find_name(Search *search, Dwarf_Die *die) {
+        const char *linkage;
+
+        if (dwarf_tag(die) != DW_TAG_subprogram)
+                return 1;
+        if (has_path(search, die))
+                search->declared[search->n_declared++ % DECLARED_N] = dwarf_dieoffset(die);
+        if (!is_inlined(die))
+                return 2;
+        linkage = linkage_name(die);
+        if (linkage)
+                search->found = declared_name_is_of(search->wanted, search->wanted_length, linkage);
+        else
+                search->found = is_declared(search, die);
+        /* That can take longer than a step: a look at the clock is next. */
+        search->n_steps = 0;
+        return search->found ? 0 : 2;
+}
+
+static void find_in_units(Search *search, Dwarf *dwarf) {
+        (void) walk_units(search, dwarf, find_name);
+}
+
+static void count_in_units(Search *search, Dwarf *dwarf) {
+        search->copies.is_complete = true;
+        if (walk_units(search, dwarf, find_function) == 0 && !search->found)
+                search->copies = (InlinedCopies){ .is_known = true };
+        if (search->found) {
+                search->copies.is_known = true;
+                if (walk_units(search, dwarf, count_copy) == 0)
+                        search->copies.is_complete = false;
+        }
+}
+
+static int read_dwarf(Search *search, Elf *elf, void (*use)(Search *search, Dwarf *dwarf)) {
         static const char *const names[] = { ".debug_info", ".debug_abbrev", ".debug_str",
                                              ".debug_addr", ".debug_str_offsets" };
         _cleanup_(dwarf_image_done) DwarfImage image = {};
@@ -226,21 +337,39 @@ static int count(Search *search, Elf *elf) {
         dwarf = dwarf_begin_elf(image.elf, DWARF_C_READ, NULL);
         if (!dwarf)
                 return -EBADMSG;
-        search->copies.is_complete = true;
-        if (walk_units(search, dwarf, find_function) == 0 && !search->found)
-                search->copies = (InlinedCopies){ .is_known = true };
-        if (search->found) {
-                search->copies.is_known = true;
-                if (walk_units(search, dwarf, count_copy) == 0)
-                        search->copies.is_complete = false;
-        }
+        use(search, dwarf);
         (void) dwarf_end(dwarf);
         return 0;
 }
 
+/* That of the file, else that of its debug file. */
+static int read_any(Search *search, ElfFile *elf, void (*use)(Search *search, Dwarf *dwarf)) {
+        const ElfFile *debug;
+        int r;
+
+        r = read_dwarf(search, elf->elf, use);
+        debug = r == -ENODATA ? elf_file_open_debug(elf) : NULL;
+        return debug ? read_dwarf(search, debug->elf, use) : r;
+}
+
+int inlined_name_find(ElfFile *elf, const char *name, size_t length, uint64_t deadline_ns) {
+        _cleanup_free_ Search *search = calloc(1, sizeof(*search));
+        const char *arguments = memchr(name, '(', length);
+
+        if (!search)
+                return -ENOMEM;
+        search->wanted = name;
+        search->wanted_length = search->path_length = length;
+        if (arguments && arguments > name && arguments[-1] != ':')
+                search->path_length = (size_t) (arguments - name);
+        search->deadline_ns = deadline_ns;
+        if (read_any(search, elf, find_in_units) == -ENOMEM)
+                return -ENOMEM;
+        return search->found;
+}
+
 int inlined_copies_count(ElfFile *elf, uint64_t offset, uint64_t deadline_ns, InlinedCopies *ret) {
         _cleanup_free_ Search *search = calloc(1, sizeof(*search));
-        const ElfFile *debug;
         uint64_t entry;
         GElf_Phdr phdr;
         int r;
@@ -253,10 +382,7 @@ int inlined_copies_count(ElfFile *elf, uint64_t offset, uint64_t deadline_ns, In
                 return 0;
         search->address = segment_address(&phdr, entry);
         search->deadline_ns = deadline_ns;
-        r = count(search, elf->elf);
-        debug = r == -ENODATA ? elf_file_open_debug(elf) : NULL;
-        if (debug)
-                r = count(search, debug->elf);
+        r = read_any(search, elf, count_in_units);
         if (r == -ENOMEM)
                 return r;
         /* Nobody knows, but there could be some. */

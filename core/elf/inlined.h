@@ -21,4 +21,10 @@ typedef struct InlinedCopies {
  */
 int inlined_copies_count(ElfFile *elf, uint64_t offset, uint64_t deadline_ns, InlinedCopies *ret);
 
+/*
+ * Is there a function of that name, as it is in the source, that was put into others? Looks until
+ * the same time at the same DWARF. Returns 1, 0 (none that is known), -ENOMEM.
+ */
+int inlined_name_find(ElfFile *elf, const char *name, size_t length, uint64_t deadline_ns);
+
 #endif

@@ -16,13 +16,17 @@
 #include <ctype.h>
 #include <inttypes.h>
 
+#include "base/clock.h"
 #include "base/mangled-name.h"
 #include "base/sentence.h"
 #include "elf/declared-name.h"
 #include "elf/file.h"
+#include "elf/inlined.h"
 #include "elf/internal.h"
 #include "elf/missing-symbol.h"
 #include "elf/usdt.h"
+
+#define INLINED_NS UINT64_C(500000000) /* to look whether a function was inlined */
 
 static int resolve_offset(ElfFile *elf, const char *site, ElfSite *ret, char **ret_error) {
         ElfSite result = {};
@@ -208,6 +212,35 @@ static int look_up(const ElfFile *elf, const SymbolTable tables[static 2], const
         return r;
 }
 
+/* That a name is missing says something of the function only where all functions are named. */
+static int missing_function(ElfFile *elf, const SymbolTable tables[static 2],
+                            const SymbolSite *site, const SymbolMatch *match, char **ret_error) {
+        int r = 0;
+
+        if (ret_error && tables[0].n > 0 && is_unknown(match) && !site->name.version)
+                r = inlined_name_find(elf, site->name.name, site->name.length,
+                                      now_ns() + INLINED_NS);
+        if (r < 0)
+                return r;
+        if (r > 0)
+                return sentence_error(-ESRCH, ret_error,
+                                      "'%.*s' in %s was inlined wherever it is called, so that no "
+                                      "function is left to measure: name one that calls it",
+                                      (int) site->name.length, site->name.name, elf->path);
+        return missing_symbol_error(
+                &(MissingSymbol){
+                        .path = elf->path,
+                        .name = site->name.name,
+                        .length = site->name.length,
+                        .match = match,
+                        .local = &tables[0],
+                        .dynamic = &tables[1],
+                        .go = &elf->go,
+                        .other_build = elf->debug.other_build,
+                },
+                ret_error);
+}
+
 /* Finds the one function of that name. */
 static int find_symbol(ElfFile *elf, const SymbolSite *site, SymbolMatch *ret, char **ret_error) {
         SymbolMatch match = {};
@@ -221,18 +254,7 @@ static int find_symbol(ElfFile *elf, const SymbolSite *site, SymbolMatch *ret, c
         if (match.n_places == 0 && match.other_version)
                 return other_version(elf, tables, site, ret_error);
         if (match.n_places == 0)
-                return missing_symbol_error(
-                        &(MissingSymbol){
-                                .path = elf->path,
-                                .name = site->name.name,
-                                .length = site->name.length,
-                                .match = &match,
-                                .local = &tables[0],
-                                .dynamic = &tables[1],
-                                .go = &elf->go,
-                                .other_build = elf->debug.other_build,
-                        },
-                        ret_error);
+                return missing_function(elf, tables, site, &match, ret_error);
         if (match.indirect)
                 return indirect_symbol(elf, tables, site, ret_error);
         if (match.n_places > 1)

@@ -234,6 +234,44 @@ static void test_inlined(void **state) {
         assert_false(copies.is_known);
 }
 
+#define INLINED "was inlined wherever it is called, so that no function is left to measure"
+
+/* A function of which nothing is left but copies is not one that is misspelt. */
+static void test_inlined_names(void **state) {
+        static const char *const variants[] = { "full", "dwarf4",           "dwarf5",
+                                                "zlib", "by-link/stripped", "with-debug-file" };
+        static const char *const names[] = {
+                "shop::tiny",       "shop::tiny(int)",  "shop::small",
+                "shop::small(int)", "shop::Order::get", "shop::(anonymous namespace)::hidden"
+        };
+        /* Not of that name, not with these arguments, not inlined. */
+        static const char *const others[] = { "tiny",
+                                              "shop::Order::tiny",
+                                              "shop::small(long)",
+                                              "shop::Order::tinier",
+                                              "shop",
+                                              "shop::",
+                                              "(" };
+        _cleanup_(elf_file_freep) ElfFile *stripped = open_variant("inlined-cxx-stripped"),
+                                          *elf = open_variant("inlined-cxx");
+
+        for (size_t i = 0; i < ELEMENTSOF(variants); i++) {
+                _cleanup_(elf_file_freep) ElfFile *c = open_variant(variants[i]);
+
+                assert_no_site(c, "inlined", -ESRCH, INLINED);
+                assert_no_site(c, "inline", -ESRCH, "No function");
+        }
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                assert_no_site(elf, names[i], -ESRCH, INLINED);
+                assert_no_site(stripped, names[i], -ESRCH, "No function");
+        }
+        for (size_t i = 0; i < ELEMENTSOF(others); i++)
+                assert_no_site(elf, others[i], -ESRCH, "No function");
+        assert_int_equal(inlined_name_find(elf, "shop::tiny", 10, DEADLINE), 1);
+        /* Time is up. */
+        assert_int_equal(inlined_name_find(elf, "shop::tiny", 10, 1), 0);
+}
+
 /*
  * What files have in common is known by its place in the common one, which is not there: of other
  * functions that could be any of those.
@@ -363,11 +401,11 @@ static void test_libraries(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_all_names), cmocka_unit_test(test_only_exported_names),
-                cmocka_unit_test(test_lines),     cmocka_unit_test(test_no_lines),
-                cmocka_unit_test(test_inlined),   cmocka_unit_test(test_shared),
-                cmocka_unit_test(test_list),      cmocka_unit_test(test_libraries),
-                cmocka_unit_test(test_clones),
+                cmocka_unit_test(test_all_names),     cmocka_unit_test(test_only_exported_names),
+                cmocka_unit_test(test_lines),         cmocka_unit_test(test_no_lines),
+                cmocka_unit_test(test_inlined_names), cmocka_unit_test(test_inlined),
+                cmocka_unit_test(test_shared),        cmocka_unit_test(test_list),
+                cmocka_unit_test(test_libraries),     cmocka_unit_test(test_clones),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
