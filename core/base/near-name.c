@@ -203,7 +203,7 @@ static PathDistance path_distance(NearNames *names, const char *path, size_t n, 
         return result;
 }
 
-/* "handle(int)" is as long as "handle"; what begins with '(' has no name: "(anonymous namespace)". */
+/* "handle(int)" is as long as "handle"; what begins with '(' is not an argument. */
 static size_t without_arguments(const char *part, size_t n) {
         const char *arguments = memchr(part, '(', n);
 
