@@ -87,7 +87,7 @@ static int open_same(const Mapping *mapping, char *path, ElfFile **ret) {
         return 0;
 }
 
-/* By its path, of which the process may have another view than we do; or it has changed its root. */
+/* By its path, of which the process may have another view than we do, or another root. */
 static int open_kept(const Mapping *mapping, ElfFile **ret) {
         int r;
 

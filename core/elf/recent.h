@@ -6,8 +6,8 @@
 
 /*
  * The file that was read last, with what was read of it, in a process that is asked about many
- * places of one file: elf_file_free() keeps it for a moment, and elf_file_open_in() goes on with it,
- * if the path leads to the same file, as it was last written. Of other processes none is kept. Not
+ * places of one file: elf_file_free() keeps it for a moment, and elf_file_open_in() goes on with
+ * it, if the path leads to the same file, as it was last written. Other processes keep none. Not
  * for threads.
  */
 

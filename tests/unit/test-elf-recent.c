@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The file that was read last goes on to be used as long as it is the one at its path, unchanged. */
+/* The file that was read last is used again as long as it is the one at its path, unchanged. */
 
 #include <fcntl.h>
 #include <stdio.h>
