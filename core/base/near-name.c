@@ -159,7 +159,7 @@ static unsigned word_distance(NearNames *names, const char *path, size_t n, cons
                               size_t length) {
         unsigned nearest = has_word(path, n, word, length) ? 0 : UINT32_MAX;
         const char *p = path, *other;
-        size_t other_length;
+        size_t other_length = 0;
 
         names->work += n;
         while (nearest > 0 && (other = next_word(&p, path + n, &(int){ 0 }, &other_length))) {
