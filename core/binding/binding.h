@@ -227,7 +227,7 @@ typedef struct Binding {
         Tolerance tolerance;
         uint64_t tolerance_window_ns; /* the time that it is for */
         bool unsafe;       /* Start= and Stop= are right, though nothing in the file tells */
-        bool wants_copies; /* not configured: to be resolved with BindingResolved.copies */
+        bool wants_copies; /* not configured: somebody waits to hear of inlined copies, too */
         BindingSource source;
 
         /* What holds: the configured budgets, or those of SetBudget(). BUDGET_NONE: not limited. */

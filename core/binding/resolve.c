@@ -90,6 +90,7 @@ int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) 
         /* What is written from here on is found when it is compared. */
         if (fstat(elf_file_fd(elf), &st) < 0)
                 return -errno;
+        elf_file_set_patient(elf, binding->wants_copies);
         r = check_file(binding, elf, path, ret_error);
         if (r >= 0)
                 r = resolve_sites(binding, elf, &sites, ret_error);

@@ -266,6 +266,10 @@ void elf_file_set_debug_finder(ElfFile *elf, ElfDebugFinder finder, void *userda
         elf->debug_finder_data = userdata;
 }
 
+void elf_file_set_patient(ElfFile *elf, bool patient) {
+        elf->is_patient = patient;
+}
+
 /* A segment that is loaded as code, and is in the file as it claims to be. */
 static bool segment_is_code(const ElfFile *elf, const GElf_Phdr *phdr) {
         return phdr->p_type == PT_LOAD && (phdr->p_flags & PF_X) && phdr->p_offset <= elf->size &&

@@ -82,6 +82,12 @@ typedef char *(*ElfDebugFinder)(const ElfFile *elf, void *userdata);
 void elf_file_set_debug_finder(ElfFile *elf, ElfDebugFinder finder, void *userdata);
 
 /*
+ * Somebody waits for what is wrong with a name, and has half a second for it: whether a function
+ * was inlined is in no table.
+ */
+void elf_file_set_patient(ElfFile *elf, bool patient);
+
+/*
  * True if it is a program that nothing else can be loaded into, or be loaded into another: one by
  * its type, or by a flag that linkers set since 2015. False for libraries, also for those that can
  * be run.

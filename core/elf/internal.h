@@ -34,6 +34,7 @@ struct ElfFile {
         GoTable go;
         bool has_read_go;
         bool has_symbols; /* were they asked for? */
+        bool is_patient;  /* elf_file_set_patient() */
         bool is_altered;  /* by one of elf_file_set_...() */
 };
 

@@ -217,7 +217,7 @@ static int missing_function(ElfFile *elf, const SymbolTable tables[static 2],
                             const SymbolSite *site, const SymbolMatch *match, char **ret_error) {
         int r = 0;
 
-        if (ret_error && tables[0].n > 0 && is_unknown(match) && !site->name.version)
+        if (elf->is_patient && tables[0].n > 0 && is_unknown(match) && !site->name.version)
                 r = inlined_name_find(elf, site->name.name, site->name.length,
                                       now_ns() + INLINED_NS);
         if (r < 0)
