@@ -382,6 +382,20 @@ static char *interface_of(const char *id) {
         return interface;
 }
 
+/* A service can be active without a process: it may have started others, and ended. */
+static int complain_no_process(sd_bus *bus, const char *id, const char *path) {
+        _cleanup_free_ char *state = NULL;
+
+        (void) sd_bus_get_property_string(bus, SYSTEMD_NAME, path, SYSTEMD_NAME ".Unit",
+                                          "ActiveState", NULL, &state);
+        if (streq_empty(state, "active"))
+                warnx("%s is active, but has no process: name the unit whose processes do the work",
+                      id);
+        else
+                warnx("%s does not run", id);
+        return -ESRCH;
+}
+
 int unit_cgroup_query(Connection *connection, const char *name, char **ret_id, char **ret_path) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_free_ char *path = NULL, *interface = NULL, *cgroup = NULL;
@@ -400,10 +414,8 @@ int unit_cgroup_query(Connection *connection, const char *name, char **ret_id, c
                                                "ControlGroup", &error, &cgroup);
         if (r < 0)
                 return complain(r, &error);
-        if (*cgroup == '\0') {
-                warnx("%s does not run", files.id);
-                return -ESRCH;
-        }
+        if (*cgroup == '\0')
+                return complain_no_process(connection->bus, files.id, path);
         *ret_id = TAKE_PTR(files.id);
         *ret_path = TAKE_PTR(cgroup);
         return 0;

@@ -233,6 +233,26 @@ int binding_look_up_library(const Binding *binding, const Root *root, char **ret
         return library_find_in(root, binding->executable, program, ret_path);
 }
 
+static int complain_missing_library(const Binding *binding, const Root *root, char **ret_error) {
+        const char *unit =
+                binding->view.main_pid > 0 ? ", and no process of the unit has loaded one" : "";
+        _cleanup_free_ char *near = NULL;
+        int r;
+
+        r = library_near_names(root, binding->executable, &near);
+        if (r < 0)
+                return r;
+        if (*near != '\0')
+                return sentence_error(-ENOENT, ret_error,
+                                      "The loader's directories have no library '%s' for this "
+                                      "machine%s; near names: %s",
+                                      binding->executable, unit, near);
+        return sentence_error(-ENOENT, ret_error,
+                              "The loader's directories have no library '%s' for this machine%s: "
+                              "write its absolute path",
+                              binding->executable, unit);
+}
+
 static int find_library(const Binding *binding, const Root *root, char **ret_path,
                         char **ret_error) {
         int r;
@@ -242,15 +262,7 @@ static int find_library(const Binding *binding, const Root *root, char **ret_pat
         if (binding->view.loaded)
                 return free_and_strdup(ret_path, binding->view.loaded);
         r = binding_look_up_library(binding, root, ret_path);
-        if (r == -ENOENT)
-                return sentence_error(r, ret_error,
-                                      "The loader's directories have no library '%s' for this "
-                                      "machine%s: write its absolute path",
-                                      binding->executable,
-                                      binding->view.main_pid > 0
-                                              ? ", and no process of the unit has loaded one"
-                                              : "");
-        return r;
+        return r == -ENOENT ? complain_missing_library(binding, root, ret_error) : r;
 }
 
 /* A program that is there, but cannot be measured. */

@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/near-name.h"
 #include "base/sentence.h"
 #include "elf/dynamic.h"
 #include "elf/file.h"
@@ -65,28 +66,38 @@ static const char *cache_string(const uint8_t *data, size_t size, uint32_t offse
         return (const char *) data + offset;
 }
 
-const char *library_cache_lookup(const void *cache, size_t size, const char *name) {
-        const uint8_t *data = cache;
+static uint32_t cache_size(const uint8_t *data, size_t size) {
         CacheHeader header;
 
         if (size < sizeof(header))
-                return NULL;
+                return 0;
         memcpy(&header, data, sizeof(header));
         if (memcmp(header.magic, CACHE_MAGIC, sizeof(header.magic)) != 0 ||
             header.n_entries > (size - sizeof(header)) / sizeof(CacheEntry))
-                return NULL;
+                return 0;
+        return header.n_entries;
+}
 
-        for (size_t i = 0; i < header.n_entries; i++) {
-                size_t length = strlen(name) + 1;
-                const char *path;
-                CacheEntry entry;
+/* False if that entry is not of a library for this machine. */
+static bool cache_get(const uint8_t *data, size_t size, size_t i, const char **ret_name,
+                      const char **ret_path) {
+        CacheEntry entry;
 
-                memcpy(&entry, data + sizeof(header) + i * sizeof(entry), sizeof(entry));
-                if (entry.flags != MACHINE_CACHE_FLAGS || entry.hwcap != 0 || entry.name >= size ||
-                    size - entry.name < length || memcmp(data + entry.name, name, length) != 0)
-                        continue;
-                path = cache_string(data, size, entry.path);
-                if (path && path[0] == '/')
+        memcpy(&entry, data + sizeof(CacheHeader) + i * sizeof(entry), sizeof(entry));
+        if (entry.flags != MACHINE_CACHE_FLAGS || entry.hwcap != 0)
+                return false;
+        *ret_name = cache_string(data, size, entry.name);
+        *ret_path = cache_string(data, size, entry.path);
+        return *ret_name && *ret_path && (*ret_path)[0] == '/';
+}
+
+const char *library_cache_lookup(const void *cache, size_t size, const char *wanted) {
+        uint32_t n = cache_size(cache, size);
+
+        for (size_t i = 0; i < n; i++) {
+                const char *name, *path;
+
+                if (cache_get(cache, size, i, &name, &path) && streq(name, wanted))
                         return path;
         }
         return NULL;
@@ -140,6 +151,25 @@ static int find_in_cache(const Root *root, const char *name, char **ret_path) {
                 return r == -ENOMEM ? r : -ENOENT;
         path = library_cache_lookup(cache, size, name);
         return path ? accept_library(root, path, ret_path) : -ENOENT;
+}
+
+int library_near_names(const Root *root, const char *wanted, char **ret) {
+        _cleanup_free_ void *cache = NULL;
+        NearNames names;
+        size_t size = 0;
+        uint32_t n = 0;
+
+        near_names_init(&names, wanted, strlen(wanted));
+        if (read_cache(root, &cache, &size) >= 0)
+                n = cache_size(cache, size);
+        for (size_t i = 0; i < n; i++) {
+                const char *name, *path;
+
+                if (cache_get(cache, size, i, &name, &path))
+                        near_names_offer(&names, name);
+        }
+        *ret = near_names_list(&names, NULL, NULL);
+        return *ret ? 0 : -ENOMEM;
 }
 
 /* One directory of a RUNPATH, with $ORIGIN as the directory of the program. */

@@ -140,6 +140,20 @@ static int ambiguous_symbol(ElfFile *elf, const SymbolSite *site, const SymbolMa
                               elf->path, (int) site->name.length, site->name.name, places);
 }
 
+/* Of these the C library chooses the kernel's code, the vDSO, which is in no file. */
+static bool is_of_kernel(const ElfFile *elf, const SymbolName *name) {
+        static const char *const names[] = { "gettimeofday", "time", "clock_gettime", "getcpu" };
+        const char *file = strrchr(elf->path, '/');
+
+        if (!file || strncmp(file, "/libc.so", strlen("/libc.so")) != 0)
+                return false;
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                if (strlen(names[i]) == name->length &&
+                    memcmp(names[i], name->name, name->length) == 0)
+                        return true;
+        return false;
+}
+
 /* What can be named instead: the implementations have names of their own in .symtab. */
 static int indirect_symbol(const ElfFile *elf, const SymbolTable tables[static 2],
                            const SymbolSite *site, char **ret_error) {
@@ -147,6 +161,12 @@ static int indirect_symbol(const ElfFile *elf, const SymbolTable tables[static 2
         _cleanup_free_ char *prefix = NULL;
         size_t n;
 
+        if (is_of_kernel(elf, &site->name))
+                return sentence_error(-EOPNOTSUPP, ret_error,
+                                      "'%.*s' in %s is an indirect function (IFUNC), for which "
+                                      "programs get code of the kernel (the vDSO), where no probe "
+                                      "can be: name a function that calls it",
+                                      length, site->name.name, elf->path);
         prefix = sentence_make("__%.*s_", length, site->name.name);
         if (!prefix)
                 return -ENOMEM;

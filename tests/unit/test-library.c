@@ -93,6 +93,20 @@ static int copy_file(const char *from, const char *to) {
         return 0;
 }
 
+static void test_near_names(void **state) {
+        static const char *const wanted[] = { "libc", "libc.so", "libc.so.5", "LibC.so.6" };
+        char *names;
+
+        for (size_t i = 0; i < ELEMENTSOF(wanted); i++) {
+                assert_ok(library_near_names(&ROOT_OWN, wanted[i], &names));
+                assert_non_null(strstr(names, "libc.so.6"));
+                free(names);
+        }
+        assert_ok(library_near_names(&ROOT_OWN, "no-such-thing-4711", &names));
+        assert_string_equal(names, "");
+        free(names);
+}
+
 static void test_find(void **state) {
         static const char *const missing[] = {
                 "",        ".", "..", "/lib/libc.so.6", "../libc.so.6", "libno-such-thing.so.4711",
@@ -140,9 +154,8 @@ static void test_run_path(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_lookup),
-                cmocka_unit_test(test_damaged),
-                cmocka_unit_test(test_find),
+                cmocka_unit_test(test_near_names), cmocka_unit_test(test_lookup),
+                cmocka_unit_test(test_damaged),    cmocka_unit_test(test_find),
                 cmocka_unit_test(test_run_path),
         };
 

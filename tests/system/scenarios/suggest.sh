@@ -162,6 +162,10 @@ systemctl stop known
 
 # What people read.
 refuse "a unit that does not run" 1 'known.service does not run' tlobctl suggest known
+printf '[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=true\n' >/run/systemd/system/starter.service
+systemctl daemon-reload
+systemctl start starter
+refuse "a unit that has done its work" 1 'starter.service is active, but has no process: name the unit' tlobctl suggest starter
 refuse "a unit that is none" 1 'There is no unit nobody.service' tlobctl suggest nobody
 refuse "no time" 2 'write 2s to 1h' tlobctl suggest known --for=1ms
 systemctl start idle
