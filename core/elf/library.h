@@ -26,8 +26,8 @@ int library_find_for(const Root *root, const char *name, const char *const *aske
                      char **ret_path);
 
 /*
- * The few names in the ld.so.cache of that tree that come near to that one, as a list for people: ""
- * if there are none. Returns 0 or -ENOMEM.
+ * The few names in the ld.so.cache of that tree that come near to that one, as a list for people:
+ * "" if there are none. Returns 0 or -ENOMEM.
  */
 int library_near_names(const Root *root, const char *name, char **ret);
 

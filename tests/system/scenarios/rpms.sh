@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# RPMs, by rpm itself, though on Debian, which has other names for what they require: installed, upgraded while something
+# is measured, and erased.
+
+. "${BASH_SOURCE[0]%/*}/assert.sh"
+
+tests=/usr/libexec/tlob-tests
+
+by_rpm() {
+        rpm --force-debian --nodeps "$@"
+}
+
+all_files() {
+        find / -xdev \( -path /proc -o -path /sys -o -path /run -o -path /tmp -o -path /var -o -path /root \) -prune -o -print |
+                sort
+}
+
+all_files >"$run/before"
+check "they can be installed" by_rpm --install "$tests"/rpms/old/*.rpm
+check "what is there is what was packaged" by_rpm --verify tlobd tlobctl tlobd-cockpit libtlob-devel
+check "the service can be started" systemctl start tlobd
+check "a violation is reported" "$tests/violation"
+check "a binding stays" tlobctl add-binding stays --persist --executable="$tests/victim" --function=victim_a --budget=1s
+"$tests/victim" repeat:100 '(' 'a(' ')' ')' >/dev/null
+"$tests/victim" repeat:40 '(' 'a(' sleep:100000000 ')' ')' >/dev/null &
+victim=$!
+echo '# changed by hand' >>/etc/tlob/tlobd.conf
+pid=$(main_pid)
+check "they can be upgraded, with a window open" by_rpm --upgrade "$tests"/rpms/new/*.rpm
+wait $victim
+check "it is another daemon" [ "$(main_pid)" != "$pid" ]
+check "and measures" until_true binding_has stays State active
+equal "all windows have been counted, also meanwhile" "$(binding stays Windows) $(counter stays in-budget)" "140 140"
+matches "what was changed by hand is kept" "$(cat /etc/tlob/tlobd.conf)" 'changed by hand'
+check "they can be erased" by_rpm --erase tlobd tlobctl tlobd-cockpit libtlob-devel
+equal "nothing runs" "$(systemctl is-active tlobd tlob-metrics.timer | xargs)" "inactive inactive"
+all_files >"$run/after"
+equal "what was changed by hand is left, and nothing else" "$(diff "$run/before" "$run/after" | grep '^>' | xargs)" \
+        "> /etc/tlob > /etc/tlob/bindings.d > /etc/tlob/bindings.d/stays.conf > /etc/tlob/tlobd.conf.rpmsave"
+rm -r /etc/tlob
+check "in /run, too" test ! -e /run/tlob
+finish
