@@ -290,12 +290,22 @@ bool config_get_override(const Config *config, const char *name, uint64_t *ret_b
         return true;
 }
 
+bool config_override_budget(const Config *config, Binding *binding) {
+        uint64_t budget_ns;
+
+        if (!config_get_override(config, binding->name, &budget_ns) ||
+            !binding_total_fits(binding, budget_ns))
+                return false;
+        binding->budget_ns[TLOB_BUDGET_TOTAL] = budget_ns;
+        return true;
+}
+
 void config_apply_overrides(Config *config) {
         for (size_t i = 0; i < config->n_overrides; i++) {
                 Binding *binding = binding_table_get(&config->bindings, config->overrides[i].name);
 
                 if (binding)
-                        binding->budget_ns[TLOB_BUDGET_TOTAL] = config->overrides[i].budget_ns;
+                        (void) config_override_budget(config, binding);
         }
 }
 

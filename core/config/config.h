@@ -111,7 +111,11 @@ int config_load_unit(Config *config, const char *unit, const char *file);
 int config_parse_unit(Config *config, const char *unit, const char *file, const char *text,
                       size_t size);
 
-/* Gives every binding the budget that an override of config has for it. */
+/*
+ * Gives a binding the budget that an override of config has for it, if there is one, and the window
+ * could keep both that and BudgetMinSec=. Returns whether it did; and the same for every binding.
+ */
+bool config_override_budget(const Config *config, Binding *binding);
 void config_apply_overrides(Config *config);
 
 /* What the files of overrides say has changed. Returns 0 or -ENOMEM. */

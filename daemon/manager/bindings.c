@@ -161,11 +161,9 @@ static void apply_one(Manager *m, Config *config, size_t i) {
         BindingTable *bindings = &m->config->bindings;
         _cleanup_(binding_freep) Binding *old = NULL;
         Binding *binding;
-        uint64_t budget_ns;
 
         binding = binding_table_take(&config->bindings, config->bindings.items[i]->name);
-        if (config_get_override(m->config, binding->name, &budget_ns))
-                binding->budget_ns[TLOB_BUDGET_TOTAL] = budget_ns;
+        (void) config_override_budget(m->config, binding);
         old = binding_table_take(bindings, binding->name);
         if (binding_table_put(bindings, binding) < 0) {
                 log_oom();

@@ -69,7 +69,7 @@ static int give(Binding *binding, const char *instance, const Report *report, vo
         binding->cgroup.id = report->cgroup_id;
         binding->cgroup.level = report->cgroup_level;
         binding->spare = 0;
-        if (!config_get_override(m->config, binding->name, &binding->budget_ns[TLOB_BUDGET_TOTAL]))
+        if (!config_override_budget(m->config, binding))
                 return 0;
         return binding->measurement.backend->ops->set_budget(
                 binding->measurement.backend, binding->measurement.index, binding->budget_ns);

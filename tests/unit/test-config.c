@@ -251,6 +251,18 @@ static void test_overrides(void **state) {
         assert_int_equal(ns, BUDGET_NONE);
 }
 
+/* The minimum may have come to the file since. */
+static void test_override_below_minimum(void **state) {
+        static const char text[] = "[Override a]\nBudgetSec=2ms\n[Override b]\nBudgetSec=3ms\n";
+        _cleanup_(config_freep) Config *config =
+                parse(CONFIG_FILE_BINDINGS, "[Binding a]\nBudgetSec=5ms\nBudgetMinSec=2ms\n"
+                                            "[Binding b]\nBudgetSec=5ms\nBudgetMinSec=2ms\n");
+
+        assert_ok(config_parse(config, CONFIG_FILE_OVERRIDES, "o", text, strlen(text)));
+        assert_int_equal(get(config, "a")->budget_ns[TLOB_BUDGET_TOTAL], 5000000);
+        assert_int_equal(get(config, "b")->budget_ns[TLOB_BUDGET_TOTAL], 3000000);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_defaults),
@@ -263,6 +275,7 @@ int main(void) {
                 cmocka_unit_test(test_binding_contradictions),
                 cmocka_unit_test(test_binding_bad_lines),
                 cmocka_unit_test(test_overrides),
+                cmocka_unit_test(test_override_below_minimum),
                 cmocka_unit_test(test_bad_lines_without_end),
                 cmocka_unit_test(test_many_overrides),
         };
