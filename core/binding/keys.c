@@ -415,7 +415,7 @@ bool binding_key_is_place(const char *key) {
         return false;
 }
 
-static int check_place_key(PlaceKeys *given, const char *key, const char *value, bool starts,
+static int check_place_key(const PlaceKeys *given, const char *key, const char *value, bool starts,
                            bool stops, char **ret_error) {
         const char *other = NULL;
 
@@ -428,11 +428,17 @@ static int check_place_key(PlaceKeys *given, const char *key, const char *value,
                                       "%s=%s says what is measured, but %s= has said so already: "
                                       "write one of them, or two bindings",
                                       key, value, other);
-        if (!other && starts)
-                given->start = *value != '\0' ? key : NULL;
-        if (!other && stops)
-                given->stop = *value != '\0' ? key : NULL;
         return 0;
+}
+
+static void note_place_key(PlaceKeys *given, const char *key, const char *value, bool starts,
+                           bool stops) {
+        const char *now = *value != '\0' ? key : NULL;
+
+        if (starts && (now || (given->start && streq(given->start, key))))
+                given->start = now;
+        if (stops && (now || (given->stop && streq(given->stop, key))))
+                given->stop = now;
 }
 
 int binding_set_next_key(Binding *binding, PlaceKeys *given, const char *name, const char *value,
@@ -455,6 +461,10 @@ int binding_set_next_key(Binding *binding, PlaceKeys *given, const char *name, c
                 free(binding->stop);
                 binding->stop = TAKE_PTR(stop);
         }
+        for (size_t i = 0; i < ELEMENTSOF(place_keys) && r >= 0; i++)
+                if (streq(place_keys[i].key, name))
+                        note_place_key(given, place_keys[i].key, value, place_keys[i].start,
+                                       place_keys[i].stop);
         return r;
 }
 

@@ -50,6 +50,7 @@ static int begin_binding(ConfigLoader *loader, const ConfigPlace *place, const c
         int r;
 
         loader->places = (PlaceKeys){};
+        loader->has_place_error = false;
         loader->binding = binding_table_get(&loader->config->bindings, full_name);
         if (!loader->binding) {
                 r = add_binding(loader, place, full_name);
@@ -166,7 +167,12 @@ static int add_binding_error(ConfigLoader *loader, const ConfigPlace *place, con
         return binding_add_error(loader->binding, key, text);
 }
 
-static void clear_binding_errors(Binding *binding, const char *key) {
+/* What a section says is measured takes the place of what one before it has said, right or wrong. */
+static void clear_binding_errors(const ConfigLoader *loader, const char *key) {
+        Binding *binding = loader->binding;
+
+        if (binding_key_is_place(key) && loader->has_place_error)
+                return;
         binding_clear_error(binding, key);
         if (!binding_key_is_place(key) || streq(key, "Stop"))
                 return;
@@ -224,10 +230,12 @@ static int on_binding_key(const ConfigPlace *place, const char *name, const char
                         "%s",
                         loader->binding->name, loader->unit);
         r = binding_set_next_key(loader->binding, &loader->places, key, value, &sentence);
-        if (r < 0 && sentence)
+        if (r < 0 && sentence) {
+                loader->has_place_error |= binding_key_is_place(key);
                 return add_binding_error(loader, place, key, sentence);
+        }
         if (r >= 0)
-                clear_binding_errors(loader->binding, key);
+                clear_binding_errors(loader, key);
         return r;
 }
 

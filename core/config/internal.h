@@ -17,6 +17,7 @@ typedef struct ConfigLoader {
         const char *unit;                      /* whose files they are; NULL: not a unit's */
         Binding *binding;                      /* of this section, owned by config */
         PlaceKeys places;                      /* of this section */
+        bool has_place_error;                  /* one of these keys of this section is wrong */
         char override[CONFIG_SECTION_MAX + 1]; /* the binding that this section is about */
 } ConfigLoader;
 

@@ -191,6 +191,8 @@ static void test_binding_contradictions(void **state) {
                 { "Start=f\nStop=g\nMark=m\n", "f:4: Mark=m ", "f", "g" },
                 { "Function=f\nStart=g\n", "f:3: Start=g ", "f", "return" },
                 { "Syscall=read\nStop=f\n", "f:3: Stop=f ", "syscall:read", "return" },
+                { "Function=f\nSyscall=read\nFunction=g\n", "f:3: Syscall=read ", "g", "return" },
+                { "Stop=bad place\nFunction=f\n", "f:2: Stop=bad place ", "f", "return" },
                 { "Function=f\nStop=ret-sites\n", NULL, "f", "ret-sites" },
                 { "Stop=ret-sites\nFunction=f\n", NULL, "f", "ret-sites" },
                 { "Function=f\nFunction=g\n", NULL, "g", "return" },
