@@ -14,6 +14,7 @@
 #define SYSTEMD_UNIT_PATH "/org/freedesktop/systemd1/unit"
 #define SYSTEMD_MANAGER   "org.freedesktop.systemd1.Manager"
 #define SYSTEMD_UNIT      "org.freedesktop.systemd1.Unit"
+#define SYSTEMD_SERVICE   "org.freedesktop.systemd1.Service"
 #define BUS_PROPERTIES    "org.freedesktop.DBus.Properties"
 
 #define UNIT_QUESTIONS_MAX 13

@@ -34,13 +34,23 @@ static int get_unit(sd_bus *bus, char **ret) {
         return *ret ? 0 : -ENOMEM;
 }
 
+/* Else the unit is whatever this process was started in. */
+static int is_its_main_process(sd_bus *bus, const char *unit) {
+        uint32_t pid;
+        int r;
+
+        r = sd_bus_get_property_trivial(bus, SYSTEMD_NAME, unit, SYSTEMD_SERVICE, "MainPID", NULL,
+                                        'u', &pid);
+        return r < 0 ? r : pid == (uint32_t) getpid();
+}
+
 /* Does systemd start it again whenever it ends by itself? */
 static int is_always_restarted(sd_bus *bus, const char *unit) {
         _cleanup_free_ char *restart = NULL;
         int r;
 
-        r = sd_bus_get_property_string(bus, SYSTEMD_NAME, unit, "org.freedesktop.systemd1.Service",
-                                       "Restart", NULL, &restart);
+        r = sd_bus_get_property_string(bus, SYSTEMD_NAME, unit, SYSTEMD_SERVICE, "Restart", NULL,
+                                       &restart);
         return r < 0 ? r : streq(restart, "always");
 }
 
@@ -51,7 +61,10 @@ static int is_to_start(sd_bus *bus) {
 
         r = get_unit(bus, &unit);
         if (r >= 0)
-                r = get_job(bus, unit, &job);
+                r = is_its_main_process(bus, unit);
+        if (r <= 0)
+                return r;
+        r = get_job(bus, unit, &job);
         if (r < 0)
                 return r;
         if (streq(job, "/"))

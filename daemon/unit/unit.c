@@ -36,7 +36,7 @@ static const struct {
         bool has_exec;
         bool has_slice; /* that its own name does not tell */
 } unit_types[] = {
-        { ".service", "org.freedesktop.systemd1.Service", true, true },
+        { ".service", SYSTEMD_SERVICE, true, true },
         { ".scope", "org.freedesktop.systemd1.Scope", false, true },
         { ".slice", "org.freedesktop.systemd1.Slice", false, false },
 };
