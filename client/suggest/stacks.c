@@ -345,7 +345,7 @@ static bool set_registers(Dwfl_Thread *thread, void *userdata) {
         return dwfl_thread_state_registers(thread, 0, SAMPLE_REGISTERS, words);
 }
 
-static Dwfl *open_process(Process *process) {
+static void open_process(Process *process) {
         static const Dwfl_Callbacks callbacks = {
                 .find_elf = find_elf,
                 .find_debuginfo = find_no_debug_file,
@@ -358,16 +358,12 @@ static Dwfl *open_process(Process *process) {
         };
         Dwfl *dwfl = dwfl_begin(&callbacks);
 
-        if (!dwfl)
-                return NULL;
-        if (dwfl_linux_proc_report(dwfl, process->pid) != 0 ||
-            dwfl_report_end(dwfl, NULL, NULL) != 0 ||
-            dwfl_getmodules(dwfl, set_process, process, 0) != 0 ||
-            !dwfl_attach_state(dwfl, NULL, process->pid, &threads, process)) {
-                dwfl_end(dwfl);
-                return NULL;
-        }
-        return dwfl;
+        process->dwfl = dwfl;
+        if (dwfl && (dwfl_linux_proc_report(dwfl, process->pid) != 0 ||
+                     dwfl_report_end(dwfl, NULL, NULL) != 0 ||
+                     dwfl_getmodules(dwfl, set_process, process, 0) != 0 ||
+                     !dwfl_attach_state(dwfl, NULL, process->pid, &threads, process)))
+                close_process(process);
 }
 
 /* NULL: there are too many, or it cannot be looked at. */
@@ -385,7 +381,7 @@ static Process *find_process(Stacks *stacks, const StackSample *sample) {
         }
         if (!process->dwfl && sample->time_ns - process->looked_ns > LOOK_AGAIN_NS) {
                 process->looked_ns = sample->time_ns;
-                process->dwfl = open_process(process);
+                open_process(process);
         }
         return process->dwfl ? process : NULL;
 }
