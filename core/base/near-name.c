@@ -235,10 +235,12 @@ static unsigned misspelt_distance(NearNames *names, const char *folded, size_t n
         PathDistance path;
         unsigned letters;
 
+        if (names->path_length == 0)
+                return UINT32_MAX;
         /* Without the arguments, which the other one does not have either. */
         wanted_m = without_arguments(wanted, wanted_m);
         letters = limited_distance(names, wanted, wanted_m, method, m, wanted_m / 3 + 1);
-        if (names->path_length == 0 || letters == UINT32_MAX)
+        if (letters == UINT32_MAX)
                 return UINT32_MAX;
         path = path_distance(names, folded, (size_t) (method - folded), false);
         if (!path.has_type)

@@ -87,9 +87,8 @@ int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) 
         r = binding_open_executable(binding, &path, &elf, ret_error);
         if (r < 0)
                 return r;
-        /* What is written from here on is found when it is compared. */
-        if (fstat(elf_file_fd(elf), &st) < 0)
-                return -errno;
+        /* What was written since it was read is found when it is compared. */
+        st = *elf_file_stat(elf);
         elf_file_set_patient(elf, binding->wants_copies);
         r = check_file(binding, elf, path, ret_error);
         if (r >= 0)

@@ -17,7 +17,6 @@
 #include "elf/internal.h"
 #include "elf/mini-debug.h"
 #include "elf/read.h"
-#include "elf/recent.h"
 
 #define CHECKSUM_SIZE_MAX (UINT64_C(512) << 20)
 #define CHUNK             65536
@@ -182,7 +181,6 @@ void elf_file_get_symbols(const ElfFile *elf, SymbolTable tables[static 2]) {
 }
 
 void elf_file_load_symbols(ElfFile *elf, SymbolTable tables[static 2]) {
-        elf_recent_drop();
         elf->has_symbols = true;
         if (!elf->has_read_go) {
                 elf->has_read_go = true;

@@ -190,7 +190,7 @@ static bool is_cold_part(const Search *search, const char *mangled) {
 
 /* How long the name is of which "f.isra.0" is made; 0: none that is known. */
 static size_t original_length(const char *name, size_t n) {
-        static const char *const made[] = { "isra.", "constprop.", "part.", "lto_priv." };
+        static const char *const made[] = { "isra.", "constprop.", "lto_priv." };
 
         for (const char *dot = memchr(name, '.', n); dot; dot = strchr(dot + 1, '.'))
                 for (size_t i = 0; i < ELEMENTSOF(made); i++)
@@ -198,6 +198,10 @@ static size_t original_length(const char *name, size_t n) {
                             isdigit((unsigned char) dot[1 + strlen(made[i])]))
                                 return (size_t) (dot - name);
         return 0;
+}
+
+bool declared_name_is_clone(const char *name) {
+        return original_length(name, strnlen(name, DECLARATION_MAX)) > 0;
 }
 
 /* Is it made of a function of that name, in C also? */

@@ -18,10 +18,13 @@ int declared_name_find(const SymbolTable *table, const char *path, const char *n
 
 /*
  * Where there is none of that name: looks for what the compiler has made of it, "f.isra.0" or
- * "f.part.0", of which the file may have nothing else. name: also one of C. Returns the same.
+ * "f.constprop.0", of which the file may have nothing else. name: also one of C. Returns the same.
  */
 int declared_name_find_clone(const SymbolTable *table, const char *path, const char *name,
                              size_t length, SymbolMatch *ret, char **ret_error);
+
+/* Is that the name of what a compiler has made of a function, "f.isra.0"? */
+bool declared_name_is_clone(const char *name);
 
 /* Is that what the function with that mangled name is called? Without stars. */
 bool declared_name_is_of(const char *name, size_t length, const char *mangled);

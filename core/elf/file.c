@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/duration.h"
 #include "base/sentence.h"
 #include "elf/internal.h"
 #include "elf/machine.h"
@@ -66,6 +67,10 @@ ElfFile *elf_file_free(ElfFile *elf) {
 
 int elf_file_fd(const ElfFile *elf) {
         return elf->fd;
+}
+
+const struct stat *elf_file_stat(const ElfFile *elf) {
+        return &elf->stat;
 }
 
 const char *elf_file_path(const ElfFile *elf) {
@@ -237,6 +242,8 @@ int elf_file_open_in(const Root *root, const char *path, ElfFile **ret, char **r
         if (*ret)
                 return 0;
         elf->since_ns = now_ns();
+        elf->is_settled = clock_read_ns(CLOCK_REALTIME) / NSEC_PER_SEC >
+                          (uint64_t) elf->stat.st_ctim.tv_sec + 1;
         elf->size = (uint64_t) elf->stat.st_size;
         r = check_header(elf, ret_error);
         if (r < 0)

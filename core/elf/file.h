@@ -61,6 +61,9 @@ int elf_file_set_name(ElfFile *elf, const char *name);
  */
 int elf_file_fd(const ElfFile *elf);
 
+/* As it was before any of it was read; owned by elf. */
+const struct stat *elf_file_stat(const ElfFile *elf);
+
 /* The path as opened, owned by elf. */
 const char *elf_file_path(const ElfFile *elf);
 

@@ -24,6 +24,7 @@ struct ElfFile {
         int fd;
         struct stat stat;  /* before any of it was read */
         uint64_t since_ns; /* when that was */
+        bool is_settled;   /* whoever writes to it from then on changes its times */
         Elf *elf;
         Root root;                   /* the tree that it is in */
         char *inner_path;            /* its path there */

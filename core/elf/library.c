@@ -59,9 +59,11 @@ static const char *const default_directories[] = {
         "/usr/lib",
 };
 
-/* The string at that offset, NULL if it is not inside the file with its NUL. */
+/* The string at that offset, NULL if it is not inside the file with its NUL, or no path. */
 static const char *cache_string(const uint8_t *data, size_t size, uint32_t offset) {
-        if (offset >= size || !memchr(data + offset, '\0', size - offset))
+        size_t n = offset < size ? size - offset : 0;
+
+        if (!memchr(data + offset, '\0', n < PATH_MAX ? n : PATH_MAX))
                 return NULL;
         return (const char *) data + offset;
 }

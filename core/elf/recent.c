@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Only one of which symbols were read is worth it. It is gone before those of another one are read,
- * so that there is never more in memory than without.
+ * Only one of which symbols were read is worth it. It is gone before names are looked up in another
+ * one, so that there is hardly more in memory than without.
+ *
+ * Linux before 6.13 notes when a file was changed by a clock that goes in steps of up to 10 ms: a
+ * file that was changed just now could be changed again, and have the same times.
  */
 
 #include "elf/recent.h"
@@ -56,7 +59,7 @@ ElfFile *elf_recent_take(const ElfFile *opened) {
 }
 
 bool elf_recent_keep(ElfFile *elf) {
-        if (!is_wanted || !elf->has_symbols || elf->is_altered)
+        if (!is_wanted || !elf->has_symbols || elf->is_altered || !elf->is_settled)
                 return false;
         elf_recent_drop();
         recent = elf;

@@ -24,6 +24,7 @@
 #include "elf/inlined.h"
 #include "elf/internal.h"
 #include "elf/missing-symbol.h"
+#include "elf/recent.h"
 #include "elf/usdt.h"
 
 #define INLINED_NS UINT64_C(500000000) /* to look whether a function was inlined */
@@ -223,12 +224,15 @@ static int look_up(const ElfFile *elf, const SymbolTable tables[static 2], const
                 symbol_table_find(&tables[i], name, match);
         if (match->n_places == 0)
                 go_table_find(&elf->go, name, match);
-        for (size_t i = 0; i < 2 && match->n_places == 0 && !name->version && r >= 0; i++)
+        if (match->n_places > 0 || name->version)
+                return 0;
+        for (size_t i = 0; i < 2 && match->n_places == 0 && r >= 0; i++)
                 r = declared_name_find(&tables[i], elf->path, name->name, name->length, match,
                                        ret_error);
-        if (r == 0 && is_unknown(match) && !name->version)
+        if (r == 0 && is_unknown(match))
                 r = declared_name_find_clone(&tables[0], elf->path, name->name, name->length, match,
                                              ret_error);
+        match->is_declared = match->n_places > 0;
         return r;
 }
 
@@ -240,8 +244,7 @@ static int missing_function(ElfFile *elf, const SymbolTable tables[static 2],
         if (elf->is_patient && tables[0].n > 0 && is_unknown(match) && !site->name.version)
                 r = inlined_name_find(elf, site->name.name, site->name.length,
                                       now_ns() + INLINED_NS);
-        if (r < 0)
-                return r;
+        /* What could not be found out is not known. */
         if (r > 0)
                 return sentence_error(-ESRCH, ret_error,
                                       "'%.*s' in %s was inlined wherever it is called, so that no "
@@ -307,6 +310,22 @@ static int place_in_function(const ElfFile *elf, const SymbolSite *site, const S
         return 0;
 }
 
+/* As written, unless that is only what it was made of. */
+static int name_site(const ElfFile *elf, const SymbolSite *site, const SymbolMatch *match,
+                     char **ret) {
+        _cleanup_free_ char *name = NULL;
+        int r;
+
+        if (match->is_declared) {
+                r = elf_file_name_function(elf, match->places[0], &name);
+                if (r < 0)
+                        return r;
+        }
+        *ret = name && declared_name_is_clone(name) ? TAKE_PTR(name)
+                                                    : strndup(site->text, site->text_length);
+        return *ret ? 0 : -ENOMEM;
+}
+
 static int resolve_symbol(ElfFile *elf, const char *text, ElfSite *ret, char **ret_error) {
         ElfSite result = {};
         SymbolMatch match = {};
@@ -324,14 +343,15 @@ static int resolve_symbol(ElfFile *elf, const char *text, ElfSite *ret, char **r
                 return r;
 
         result.distance = site.addend;
-        result.function = strndup(text, site.text_length);
-        if (!result.function)
-                return -ENOMEM;
+        r = name_site(elf, &site, &match, &result.function);
+        if (r < 0)
+                return r;
         *ret = result;
         return 0;
 }
 
 int elf_file_resolve(ElfFile *elf, const char *site, ElfSite *ret, char **ret_error) {
+        elf_recent_drop();
         if (strncmp(site, USDT_PLACE, strlen(USDT_PLACE)) == 0)
                 return elf_file_resolve_usdt(elf, site, ret, ret_error);
         if (line_site_parse(site, &(size_t){ 0 }, &(unsigned){ 0 }))

@@ -43,6 +43,7 @@ typedef struct SymbolMatch {
         bool imported;                      /* it is in the table, but defined elsewhere */
         bool data;                          /* it is in the table, but not a function */
         bool other_version;                 /* it is there, but not with that version */
+        bool is_declared;                   /* it is called so in the source, not in the table */
 } SymbolMatch;
 
 /* Returns false if it is there already; one too many is left out. */
