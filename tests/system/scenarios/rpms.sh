@@ -12,9 +12,10 @@ by_rpm() {
         rpm --force-debian --nodeps "$@"
 }
 
+# Directories such as /usr/share/zsh/site-functions are of a package of each distribution that has RPMs.
 all_files() {
-        find / -xdev \( -path /proc -o -path /sys -o -path /run -o -path /tmp -o -path /var -o -path /root \) -prune -o -print |
-                sort
+        find / -xdev \( -path /proc -o -path /sys -o -path /run -o -path /tmp -o -path /var -o -path /root \) -prune -o \
+                ! -type d -print | sort
 }
 
 all_files >"$run/before"
@@ -37,8 +38,8 @@ matches "what was changed by hand is kept" "$(cat /etc/tlob/tlobd.conf)" 'change
 check "they can be erased" by_rpm --erase tlobd tlobctl tlobd-cockpit libtlob-devel
 equal "nothing runs" "$(systemctl is-active tlobd tlob-metrics.timer | xargs)" "inactive inactive"
 all_files >"$run/after"
-equal "what was changed by hand is left, and nothing else" "$(diff "$run/before" "$run/after" | grep '^>' | xargs)" \
-        "> /etc/tlob > /etc/tlob/bindings.d > /etc/tlob/bindings.d/stays.conf > /etc/tlob/tlobd.conf.rpmsave"
+equal "what was changed by hand is left, and nothing else" "$(diff "$run/before" "$run/after" | grep '^[<>]' | xargs)" \
+        "> /etc/tlob/bindings.d/tlobctl-stays.conf > /etc/tlob/tlobd.conf.rpmsave"
 rm -r /etc/tlob
 check "in /run, too" test ! -e /run/tlob
 finish
