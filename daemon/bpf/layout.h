@@ -410,7 +410,8 @@ struct tlob_task {
         __u64 stack_begin;    /* the stack that the thread was made with; see frame.bpf.h */
         __u64 stack_end;      /* 0: nobody knows */
         __u32 n_put_off;      /* looks of the timer in vain, one after the other */
-        __u32 arrived;        /* a hook has seen it get the CPU that it runs on, at last_ns */
+        __u16 arrived;        /* a hook has seen it get the CPU that it runs on, at last_ns */
+        __u16 last_cpu;       /* that it has left last: the low bits of its number */
         __u32 wait_cpu; /* the CPU that it waits for; TLOB_NO_CPU: another one than it began to */
         __u32 unwinding_epoch; /* the last one in which its process was told; 0: it was not */
         __u64 n_sleeps;

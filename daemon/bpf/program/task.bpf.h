@@ -307,19 +307,27 @@ static __always_inline void task_account(struct tlob_task *t, __u32 next, __u64 
 /*
  * Moments by the scheduler's clock, which the kernel notes with each task, in CLOCK_MONOTONIC. The
  * two run equally fast, but for what the latter is adjusted by: how far they are apart is measured
- * each time that a task leaves its CPU, if a hook has seen it get it.
+ * each time that a task leaves its CPU, if a hook has seen it get it. The hook comes after the
+ * kernel's note, sometimes much later, where a hypervisor takes the CPU away: so what is less is
+ * believed at once, what is more bit by bit, unless a clock has been set.
  */
 #define SCHED_CLOCK_SLACK_NS 1000
+#define SCHED_CLOCK_PART     16
+#define SCHED_CLOCK_JUMP_NS  100000000
 
 static __always_inline void sched_clock_compare(const struct tlob_task *t, struct task_struct *task)
 {
 	__u64 offset, known = READ_ONCE(sched_clock_offset);
+	__s64 more;
 
 	if (!t->arrived || !bpf_core_field_exists(task->sched_info.last_arrival))
 		return;
 	offset = t->last_ns - task->sched_info.last_arrival;
-	if (offset - known + SCHED_CLOCK_SLACK_NS > 2 * SCHED_CLOCK_SLACK_NS)
+	more = offset - known;
+	if (more < 0 || more > SCHED_CLOCK_JUMP_NS || !known)
 		WRITE_ONCE(sched_clock_offset, offset);
+	else if (more > SCHED_CLOCK_SLACK_NS)
+		WRITE_ONCE(sched_clock_offset, known + more / SCHED_CLOCK_PART);
 }
 
 /* 0: not known. */
@@ -346,16 +354,18 @@ static __always_inline void task_account_past(struct tlob_task *t, __u32 next, _
  * since when the task was on a run queue, and how long it waited there.
  *
  * Here for a task that gets a CPU and should be asleep; after task_change(). One that was moved to
- * another CPU meanwhile is on its queue since then, and the wait on the former one is counted.
+ * another CPU meanwhile is on its queue since then, and the wait on the former one is counted. Not
+ * on the same one: Linux 7.3 was met to count some of a sleep, too.
  */
 static __noinline void task_found_awake(struct tlob_task *t, struct task_struct *task, __u64 now)
 {
-	__u64 queued = from_sched_clock(queued_since(task));
+	__u64 queued = from_sched_clock(queued_since(task)), before = 0;
 
 	count(n_missed_wakeups);
+	if ((__u16)bpf_get_smp_processor_id() != t->last_cpu)
+		before = run_delay(task) - t->run_delay_ns;
 	if (queued)
-		task_account_past(t, TLOB_WAITING, queued - (run_delay(task) - t->run_delay_ns),
-				  now);
+		task_account_past(t, TLOB_WAITING, queued - before, now);
 }
 
 /* The same for the current task, when no hook has seen it get its CPU. */

@@ -112,6 +112,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		sched_clock_compare(out, prev);
 		task_change(out);
 		out->run_delay_ns = run_delay(prev);
+		out->last_cpu = bpf_get_smp_processor_id();
 	}
 	if (in)
 		task_change(in);
