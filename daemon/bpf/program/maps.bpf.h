@@ -64,8 +64,6 @@ __u64 n_missed_wakeups = 0;
 /* Places in the lists of waiters that are taken, on all CPUs. */
 __u32 n_waiters = 0;
 
-/* What to add to the scheduler's clock to get CLOCK_MONOTONIC; 0: not known yet. */
-__u64 sched_clock_offset = 0;
 
 /* Windows of tasks for which there was no slot. */
 __u64 n_tasks_refused = 0;
@@ -278,6 +276,17 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32);
 } current_slots SEC(".maps");
+
+/*
+ * How much CLOCK_MONOTONIC is ahead of the scheduler's clock of this CPU; 0: it is not known. Where
+ * the hardware's clocks are not trusted, those of two CPUs can differ by as much as a tick.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} sched_clock_offsets SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -315,27 +315,37 @@ static __always_inline void task_account(struct tlob_task *t, __u32 next, __u64 
 #define SCHED_CLOCK_PART     16
 #define SCHED_CLOCK_JUMP_NS  100000000
 
+static __always_inline __u64 *sched_clock_offset(void)
+{
+	__u32 key = 0;
+
+	return bpf_map_lookup_elem(&sched_clock_offsets, &key);
+}
+
 static __always_inline void sched_clock_compare(const struct tlob_task *t, struct task_struct *task)
 {
-	__u64 offset, known = READ_ONCE(sched_clock_offset);
+	__u64 *known, offset;
 	__s64 more;
 
 	if (!t->arrived || !bpf_core_field_exists(task->sched_info.last_arrival))
 		return;
+	known = sched_clock_offset();
+	if (!known)
+		return;
 	offset = t->last_ns - task->sched_info.last_arrival;
-	more = offset - known;
-	if (more < 0 || more > SCHED_CLOCK_JUMP_NS || !known)
-		WRITE_ONCE(sched_clock_offset, offset);
+	more = offset - *known;
+	if (!*known || more < 0 || more > SCHED_CLOCK_JUMP_NS)
+		*known = offset;
 	else if (more > SCHED_CLOCK_SLACK_NS)
-		WRITE_ONCE(sched_clock_offset, known + more / SCHED_CLOCK_PART);
+		*known += more / SCHED_CLOCK_PART;
 }
 
-/* 0: not known. */
+/* By the clock of this CPU. 0: not known. */
 static __always_inline __u64 from_sched_clock(__u64 ns)
 {
-	__u64 offset = READ_ONCE(sched_clock_offset);
+	__u64 *offset = sched_clock_offset();
 
-	return ns && offset ? ns + offset : 0;
+	return ns && offset && *offset ? ns + *offset : 0;
 }
 
 /*
