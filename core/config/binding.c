@@ -167,7 +167,7 @@ static int add_binding_error(ConfigLoader *loader, const ConfigPlace *place, con
         return binding_add_error(loader->binding, key, text);
 }
 
-/* What a section says is measured takes the place of what one before it has said, right or wrong. */
+/* What a section measures takes the place of what one before it has said, right or wrong. */
 static void clear_binding_errors(const ConfigLoader *loader, const char *key) {
         Binding *binding = loader->binding;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The file that was read last is used again as long as it is the one at its path, unchanged. What was
- * written a moment ago is not kept, so that these files are made two seconds before.
+ * The file that was read last is used again as long as it is the one at its path, unchanged. What
+ * was written a moment ago is not kept, so that these files are made two seconds before.
  */
 
 #include <fcntl.h>

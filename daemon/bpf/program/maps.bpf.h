@@ -64,7 +64,6 @@ __u64 n_missed_wakeups = 0;
 /* Places in the lists of waiters that are taken, on all CPUs. */
 __u32 n_waiters = 0;
 
-
 /* Windows of tasks for which there was no slot. */
 __u64 n_tasks_refused = 0;
 
