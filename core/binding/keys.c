@@ -400,71 +400,73 @@ int binding_set_key(Binding *binding, const char *name, const char *value, char 
 }
 
 /* What a key says. Function= is content with another Stop= than the return. */
-static const struct {
-        const char *key;
+typedef struct PlaceKey {
+        const char *name;
         bool start, stop;
-} place_keys[] = {
-        { "Start", true, false },  { "Stop", false, true }, { "Function", true, false },
-        { "Syscall", true, true }, { "Mark", true, true },
-};
+} PlaceKey;
 
-bool binding_key_is_place(const char *key) {
+static const PlaceKey *find_place_key(const char *name) {
+        static const PlaceKey place_keys[] = {
+                { "Start", true, false },  { "Stop", false, true }, { "Function", true, false },
+                { "Syscall", true, true }, { "Mark", true, true },
+        };
+
         for (size_t i = 0; i < ELEMENTSOF(place_keys); i++)
-                if (streq(place_keys[i].key, key))
-                        return true;
-        return false;
+                if (streq(place_keys[i].name, name))
+                        return &place_keys[i];
+        return NULL;
 }
 
-static int check_place_key(const PlaceKeys *given, const char *key, const char *value, bool starts,
-                           bool stops, char **ret_error) {
+bool binding_key_is_place(const char *name) {
+        return find_place_key(name) != NULL;
+}
+
+static int check_place_key(const PlaceKeys *given, const PlaceKey *key, const char *value,
+                           char **ret_error) {
         const char *other = NULL;
 
-        if (starts && given->start && !streq(given->start, key))
+        if (key->start && given->start && given->start != key->name)
                 other = given->start;
-        else if (stops && given->stop && !streq(given->stop, key))
+        else if (key->stop && given->stop && given->stop != key->name)
                 other = given->stop;
-        if (other && *value != '\0')
-                return sentence_error(-EINVAL, ret_error,
-                                      "%s=%s says what is measured, but %s= has said so already: "
-                                      "write one of them, or two bindings",
-                                      key, value, other);
-        return 0;
+        if (!other || *value == '\0')
+                return 0;
+        return sentence_error(-EINVAL, ret_error,
+                              "%s=%s says what is measured, but %s= has said so already: write one "
+                              "of them, or two bindings",
+                              key->name, value, other);
 }
 
-static void note_place_key(PlaceKeys *given, const char *key, const char *value, bool starts,
-                           bool stops) {
-        const char *now = *value != '\0' ? key : NULL;
+/* An empty value takes back what the same key has said. */
+static void note_place_key(PlaceKeys *given, const PlaceKey *key, bool is_empty) {
+        const char *now = is_empty ? NULL : key->name;
 
-        if (starts && (now || (given->start && streq(given->start, key))))
+        if (key->start && (now || given->start == key->name))
                 given->start = now;
-        if (stops && (now || (given->stop && streq(given->stop, key))))
+        if (key->stop && (now || given->stop == key->name))
                 given->stop = now;
 }
 
 int binding_set_next_key(Binding *binding, PlaceKeys *given, const char *name, const char *value,
                          char **ret_error) {
+        const PlaceKey *key = find_place_key(name);
         _cleanup_free_ char *stop = NULL;
         int r;
 
-        for (size_t i = 0; i < ELEMENTSOF(place_keys); i++) {
-                if (!streq(place_keys[i].key, name))
-                        continue;
-                r = check_place_key(given, place_keys[i].key, value, place_keys[i].start,
-                                    place_keys[i].stop, ret_error);
-                if (r < 0)
-                        return r;
-                if (!place_keys[i].stop && given->stop)
-                        stop = TAKE_PTR(binding->stop);
-        }
+        if (!key)
+                return binding_set_key(binding, name, value, ret_error);
+        r = check_place_key(given, key, value, ret_error);
+        if (r < 0)
+                return r;
+        if (!key->stop && given->stop)
+                stop = TAKE_PTR(binding->stop);
         r = binding_set_key(binding, name, value, ret_error);
         if (stop) {
                 free(binding->stop);
                 binding->stop = TAKE_PTR(stop);
         }
-        for (size_t i = 0; i < ELEMENTSOF(place_keys) && r >= 0; i++)
-                if (streq(place_keys[i].key, name))
-                        note_place_key(given, place_keys[i].key, value, place_keys[i].start,
-                                       place_keys[i].stop);
+        if (r >= 0)
+                note_place_key(given, key, *value == '\0');
         return r;
 }
 

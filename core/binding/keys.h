@@ -16,7 +16,7 @@ int binding_set_key(Binding *binding, const char *key, const char *value, char *
 
 /* Which keys of a section, or of one request, have said where the window starts and stops. */
 typedef struct PlaceKeys {
-        const char *start; /* names of keys; NULL: none */
+        const char *start; /* names of keys, static; NULL: none */
         const char *stop;
 } PlaceKeys;
 

@@ -32,7 +32,7 @@
 #include "elf/function-exits.h"
 #include "elf/probe-kind.h"
 
-#define READABLE_SIZE 181 /* of a name that can be written: BINDING_VALUE_MAX */
+#define READABLE_SIZE (BINDING_VALUE_MAX + 1) /* of a name that can be written */
 
 #define ASK_FOR_PROBE                                                                              \
         "Write Stop= with a place in the function, or Stop=return-probe, which breaks programs "   \
