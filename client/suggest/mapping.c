@@ -66,10 +66,6 @@ int mapping_find(pid_t pid, uint64_t begin, Mapping *ret) {
         return -ENOENT;
 }
 
-static bool is_same(const MappedIdentity *a, const MappedIdentity *b) {
-        return a->device == b->device && a->inode == b->inode;
-}
-
 /* Returns 0, -ESTALE if another file is there, or as elf_file_open(). Takes path. */
 static int open_same(const Mapping *mapping, char *path, ElfFile **ret) {
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
@@ -81,7 +77,7 @@ static int open_same(const Mapping *mapping, char *path, ElfFile **ret) {
         if (r < 0)
                 return r;
         identity = file_identify_mapping(elf_file_fd(elf));
-        if (!is_same(&identity, &mapping->identity))
+        if (!mapped_identity_equal(&identity, &mapping->identity))
                 return -ESTALE;
         *ret = TAKE_PTR(elf);
         return 0;

@@ -155,8 +155,7 @@ static const Module *find_module(const Stacks *stacks, const char *name,
         for (size_t i = 0; i < stacks->n_modules; i++) {
                 const Module *module = stacks->modules[i];
 
-                if (module->identity.inode == identity->inode &&
-                    module->identity.device == identity->device && streq(module->name, name))
+                if (mapped_identity_equal(&module->identity, identity) && streq(module->name, name))
                         return module;
         }
         return NULL;

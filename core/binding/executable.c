@@ -319,8 +319,7 @@ static int open_old(const Binding *binding, char **ret_inner_path, ElfFile **ret
         if (r < 0)
                 return r == -ENOENT || r == -ESRCH ? -ESTALE : r;
         mapped = file_identify_mapping(elf_file_fd(elf));
-        if (mapped.device != binding->view.old.mapped.device ||
-            mapped.inode != binding->view.old.mapped.inode)
+        if (!mapped_identity_equal(&mapped, &binding->view.old.mapped))
                 return sentence_error(-ESTALE, ret_error, "%s is another program by now", link);
         *ret_inner_path = strdup(link);
         if (!*ret_inner_path)

@@ -28,6 +28,11 @@ typedef struct MappedIdentity {
         ino_t inode; /* 0: not known */
 } MappedIdentity;
 
+/* Also if neither is known. */
+static inline bool mapped_identity_equal(const MappedIdentity *a, const MappedIdentity *b) {
+        return a->inode == b->inode && a->device == b->device;
+}
+
 /* As this process sees it. It maps the file for a moment. */
 MappedIdentity file_identify_mapping(int fd);
 

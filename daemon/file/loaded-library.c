@@ -55,8 +55,7 @@ static int accept(Search *search, const char *path, const MappedIdentity *mapped
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
         identity = file_identify_mapping(elf_file_fd(elf));
-        if (mapped && (identity.inode == 0 || identity.inode != mapped->inode ||
-                       identity.device != mapped->device))
+        if (mapped && !mapped_identity_equal(&identity, mapped))
                 return 0;
         r = root_resolve(search->root, path, &resolved);
         if (r < 0 || !text_is_printable(resolved) || (!mapped && !is_beside(path, resolved)))

@@ -59,7 +59,7 @@ static void look_at_line(char *line, uint32_t pid, const MappedFile *file, FileM
         line[n] = '\0';
         if (!file_parse_mapping(line, &begin, &identity) || identity.inode == 0)
                 return;
-        if (identity.inode == file->identity.inode && identity.device == file->identity.device) {
+        if (mapped_identity_equal(&identity, &file->identity)) {
                 maps->is_mapped = true;
                 return;
         }
