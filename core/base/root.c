@@ -92,7 +92,7 @@ int root_of_process(uint32_t pid, Root *ret) {
                 root_done(ret);
                 return r;
         }
-        return own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+        return stat_is_of_same_file(&own, &other);
 }
 
 int root_of_machine(Root *ret) {
@@ -106,7 +106,7 @@ int root_of_machine(Root *ret) {
         if (stat("/proc/self/ns/mnt", &own) < 0 || stat("/proc/1/ns/mnt", &other) < 0)
                 return -errno;
         /* Who has been given a tree of its own, not only other mounts, is to see that. */
-        if (r == 0 || (own.st_dev == other.st_dev && own.st_ino == other.st_ino)) {
+        if (r == 0 || stat_is_of_same_file(&own, &other)) {
                 *ret = ROOT_OWN;
                 return 1;
         }

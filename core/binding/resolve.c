@@ -74,7 +74,7 @@ int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) 
         _cleanup_(binding_file_freep) BindingFile *file = NULL;
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         InlinedCopies copies = {};
-        struct stat st;
+        const struct stat *st;
         int r;
 
         r = binding_check(binding, ret_error);
@@ -88,7 +88,7 @@ int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) 
         if (r < 0)
                 return r;
         /* What was written since it was read is found when it is compared. */
-        st = *elf_file_stat(elf);
+        st = elf_file_stat(elf);
         elf_file_set_patient(elf, binding->wants_copies);
         r = check_file(binding, elf, path, ret_error);
         if (r >= 0)
@@ -107,10 +107,10 @@ int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) 
         if (r < 0)
                 return r;
 
-        resolved->device = st.st_dev;
-        resolved->inode = st.st_ino;
+        resolved->device = st->st_dev;
+        resolved->inode = st->st_ino;
         resolved->mapped = file_identify_mapping(file->fd);
-        resolved->stamp = file_stamp_of(&st);
+        resolved->stamp = file_stamp_of(st);
         r = free_and_strdup(&resolved->path, elf_file_path(elf));
         if (r < 0)
                 return r;

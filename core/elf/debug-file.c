@@ -14,6 +14,7 @@
 #include <lzma.h>
 #include <sys/stat.h>
 
+#include "base/io.h"
 #include "elf/internal.h"
 #include "elf/mini-debug.h"
 #include "elf/read.h"
@@ -36,7 +37,7 @@ static bool has_checksum(const ElfFile *file, uint32_t wanted) {
         uint32_t crc = 0;
         ssize_t n;
 
-        if (!chunk || file->size > CHECKSUM_SIZE_MAX)
+        if (!chunk || elf_file_size(file) > CHECKSUM_SIZE_MAX)
                 return false;
         while ((n = elf_read(file->fd, chunk, CHUNK, offset)) > 0) {
                 crc = lzma_crc32(chunk, (size_t) n, crc);
@@ -63,16 +64,13 @@ static bool is_wanted(const ElfFile *file, const Wanted *wanted) {
 static ElfFile *open_at(const Root *root, const char *path, const Wanted *wanted) {
         _cleanup_(elf_file_freep) ElfFile *file = NULL;
         DebugFiles *files = &wanted->elf->debug;
-        struct stat own, other;
 
         if (elf_file_open_in(root, path, &file, NULL) < 0)
                 return NULL;
         if (is_wanted(file, wanted))
                 return TAKE_PTR(file);
         /* The link may name the file itself. */
-        if (!files->other_build && fstat(wanted->elf->fd, &own) >= 0 &&
-            fstat(file->fd, &other) >= 0 &&
-            (own.st_dev != other.st_dev || own.st_ino != other.st_ino))
+        if (!files->other_build && !stat_is_of_same_file(&wanted->elf->stat, &file->stat))
                 files->other_build = strdup(file->path);
         return NULL;
 }

@@ -197,7 +197,7 @@ static int read_build_id(ElfFile *elf) {
                 int r;
 
                 if (phdr.p_type != PT_NOTE || phdr.p_filesz > NOTES_SIZE_MAX ||
-                    phdr.p_offset > elf->size)
+                    phdr.p_offset > elf_file_size(elf))
                         continue;
                 n++;
                 notes = elf_getdata_rawchunk(elf->elf, (int64_t) phdr.p_offset, phdr.p_filesz,
@@ -244,7 +244,6 @@ int elf_file_open_in(const Root *root, const char *path, ElfFile **ret, char **r
         elf->since_ns = now_ns();
         elf->is_settled = clock_read_ns(CLOCK_REALTIME) / NSEC_PER_SEC >
                           (uint64_t) elf->stat.st_ctim.tv_sec + 1;
-        elf->size = (uint64_t) elf->stat.st_size;
         r = check_header(elf, ret_error);
         if (r < 0)
                 return r;
@@ -279,8 +278,9 @@ void elf_file_set_patient(ElfFile *elf, bool patient) {
 
 /* A segment that is loaded as code, and is in the file as it claims to be. */
 static bool segment_is_code(const ElfFile *elf, const GElf_Phdr *phdr) {
-        return phdr->p_type == PT_LOAD && (phdr->p_flags & PF_X) && phdr->p_offset <= elf->size &&
-               phdr->p_filesz <= elf->size - phdr->p_offset;
+        return phdr->p_type == PT_LOAD && (phdr->p_flags & PF_X) &&
+               phdr->p_offset <= elf_file_size(elf) &&
+               phdr->p_filesz <= elf_file_size(elf) - phdr->p_offset;
 }
 
 bool elf_file_find_code(const ElfFile *elf, uint64_t value, bool by_offset, GElf_Phdr *ret) {

@@ -352,20 +352,18 @@ static int read_any(Search *search, ElfFile *elf, void (*use)(Search *search, Dw
         return debug ? read_dwarf(search, debug->elf, use) : r;
 }
 
-int inlined_name_find(ElfFile *elf, const char *name, size_t length, uint64_t deadline_ns) {
+bool inlined_name_find(ElfFile *elf, const char *name, size_t length, uint64_t deadline_ns) {
         _cleanup_free_ Search *search = calloc(1, sizeof(*search));
         const char *arguments = memchr(name, '(', length);
 
         if (!search)
-                return -ENOMEM;
+                return false;
         search->wanted = name;
         search->wanted_length = search->path_length = length;
         if (arguments && arguments > name && arguments[-1] != ':')
                 search->path_length = (size_t) (arguments - name);
         search->deadline_ns = deadline_ns;
-        if (read_any(search, elf, find_in_units) == -ENOMEM)
-                return -ENOMEM;
-        return search->found;
+        return read_any(search, elf, find_in_units) >= 0 && search->found;
 }
 
 int inlined_copies_count(ElfFile *elf, uint64_t offset, uint64_t deadline_ns, InlinedCopies *ret) {

@@ -23,8 +23,8 @@ int inlined_copies_count(ElfFile *elf, uint64_t offset, uint64_t deadline_ns, In
 
 /*
  * Is there a function of that name, as it is in the source, that was put into others? Looks until
- * the same time at the same DWARF. Returns 1, 0 (none that is known), -ENOMEM.
+ * the same time at the same DWARF. False also if that cannot be known.
  */
-int inlined_name_find(ElfFile *elf, const char *name, size_t length, uint64_t deadline_ns);
+bool inlined_name_find(ElfFile *elf, const char *name, size_t length, uint64_t deadline_ns);
 
 #endif

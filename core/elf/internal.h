@@ -20,7 +20,6 @@
 struct ElfFile {
         char *path;
         char *build_id;
-        uint64_t size;
         int fd;
         struct stat stat;  /* before any of it was read */
         uint64_t since_ns; /* when that was */
@@ -38,6 +37,10 @@ struct ElfFile {
         bool is_patient;  /* elf_file_set_patient() */
         bool is_altered;  /* by one of elf_file_set_...() */
 };
+
+static inline uint64_t elf_file_size(const ElfFile *elf) {
+        return (uint64_t) elf->stat.st_size;
+}
 
 /* What elf_file_free() does with one that is not to be kept; takes NULL. */
 void elf_file_close(ElfFile *elf);

@@ -11,6 +11,7 @@
 #include "elf/recent.h"
 
 #include "base/clock.h"
+#include "base/io.h"
 #include "elf/internal.h"
 
 /* A debug file that is installed meanwhile is found after that. */
@@ -35,8 +36,8 @@ static bool is_same_time(struct timespec a, struct timespec b) {
         return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
-static bool is_same_file(const struct stat *a, const struct stat *b) {
-        return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+static bool is_unchanged(const struct stat *a, const struct stat *b) {
+        return stat_is_of_same_file(a, b) && a->st_size == b->st_size &&
                is_same_time(a->st_mtim, b->st_mtim) && is_same_time(a->st_ctim, b->st_ctim);
 }
 
@@ -45,15 +46,14 @@ static bool is_same_root(const Root *a, const Root *b) {
 
         if (a->fd < 0 || b->fd < 0)
                 return a->fd < 0 && b->fd < 0;
-        return fstat(a->fd, &x) >= 0 && fstat(b->fd, &y) >= 0 && x.st_dev == y.st_dev &&
-               x.st_ino == y.st_ino;
+        return fstat(a->fd, &x) >= 0 && fstat(b->fd, &y) >= 0 && stat_is_of_same_file(&x, &y);
 }
 
 ElfFile *elf_recent_take(const ElfFile *opened) {
         if (!recent || !streq(recent->path, opened->path) ||
             !streq(recent->inner_path, opened->inner_path) ||
             !is_same_root(&recent->root, &opened->root) ||
-            !is_same_file(&recent->stat, &opened->stat) || now_ns() - recent->since_ns > AGE_NS_MAX)
+            !is_unchanged(&recent->stat, &opened->stat) || now_ns() - recent->since_ns > AGE_NS_MAX)
                 return NULL;
         return TAKE_PTR(recent);
 }

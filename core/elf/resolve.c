@@ -45,10 +45,10 @@ static int resolve_offset(ElfFile *elf, const char *site, ElfSite *ret, char **r
                                       "'%s' is not an offset: write it as 0x12a0, or give a symbol",
                                       site);
 
-        if (result.offset >= elf->size)
+        if (result.offset >= elf_file_size(elf))
                 return sentence_error(-ERANGE, ret_error,
                                       "Offset %s is outside %s, which has 0x%" PRIx64 " bytes",
-                                      site, elf->path, elf->size);
+                                      site, elf->path, elf_file_size(elf));
         if (!elf_file_find_code(elf, result.offset, true, &phdr))
                 return sentence_error(-ERANGE, ret_error,
                                       "Offset %s is outside the executable segments of %s", site,
@@ -239,13 +239,8 @@ static int look_up(const ElfFile *elf, const SymbolTable tables[static 2], const
 /* That a name is missing says something of the function only where all functions are named. */
 static int missing_function(ElfFile *elf, const SymbolTable tables[static 2],
                             const SymbolSite *site, const SymbolMatch *match, char **ret_error) {
-        int r = 0;
-
-        if (elf->is_patient && tables[0].n > 0 && is_unknown(match) && !site->name.version)
-                r = inlined_name_find(elf, site->name.name, site->name.length,
-                                      now_ns() + INLINED_NS);
-        /* What could not be found out is not known. */
-        if (r > 0)
+        if (elf->is_patient && tables[0].n > 0 && is_unknown(match) && !site->name.version &&
+            inlined_name_find(elf, site->name.name, site->name.length, now_ns() + INLINED_NS))
                 return sentence_error(-ESRCH, ret_error,
                                       "'%.*s' in %s was inlined wherever it is called, so that no "
                                       "function is left to measure: name one that calls it",

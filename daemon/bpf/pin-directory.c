@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 
 #define KIND  "bpf-"
 #define STATE "state"
@@ -133,8 +134,8 @@ static void remove_with_pins(int keep_fd, const char *name) {
 static bool is_same(const struct stat *own, int keep_fd, const char *name) {
         struct stat st;
 
-        return fstatat(keep_fd, name, &st, AT_SYMLINK_NOFOLLOW) >= 0 && st.st_dev == own->st_dev &&
-               st.st_ino == own->st_ino;
+        return fstatat(keep_fd, name, &st, AT_SYMLINK_NOFOLLOW) >= 0 &&
+               stat_is_of_same_file(&st, own);
 }
 
 /* That one, or those beside it. A file system of our own has none of these, not even that one. */

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/io.h"
 #include "elf/file.h"
 #include "elf/library.h"
 
@@ -155,7 +156,7 @@ static bool place_is_current(const UnwindPlace *place) {
         struct stat then, now;
 
         return fstat(place->fd, &then) >= 0 && stat(place->path, &now) >= 0 &&
-               then.st_dev == now.st_dev && then.st_ino == now.st_ino;
+               stat_is_of_same_file(&then, &now);
 }
 
 /* pid: as in UprobeSpec. */

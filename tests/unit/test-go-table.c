@@ -122,8 +122,8 @@ static Copy read_copy(const char *path) {
 
         assert_non_null(section_find_named(elf->elf, ".gopclntab", &header));
         copy = (Copy){
-                .data = malloc(elf->size),
-                .size = elf->size,
+                .data = malloc(elf_file_size(elf)),
+                .size = elf_file_size(elf),
                 .table = header.sh_offset,
                 .table_size = header.sh_size,
         };
