@@ -14,6 +14,7 @@
 
 #include "binding/executable.h"
 #include "file/place.h"
+#include "sleeper.h"
 #include "temporary.h"
 #include "test.h"
 
@@ -74,25 +75,6 @@ static void test_own_maps(void **state) {
         temporary_done(&tmp);
 }
 
-/* It has become the program when this returns. */
-static pid_t start_program(const char *path) {
-        int alive[2];
-        char byte;
-        pid_t pid;
-
-        assert_int_equal(pipe2(alive, O_CLOEXEC), 0);
-        pid = fork();
-        assert_true(pid >= 0);
-        if (pid == 0) {
-                (void) execl(path, path, "1000", NULL);
-                _exit(EXIT_FAILURE);
-        }
-        (void) close(alive[1]);
-        assert_int_equal(read(alive[0], &byte, 1), 0);
-        (void) close(alive[0]);
-        return pid;
-}
-
 static int open_old(const OldProgram *old, ino_t *ret_inode) {
         _cleanup_(binding_freep) Binding *binding = NULL;
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
@@ -126,12 +108,12 @@ static void test_old_program(void **state) {
         (void) snprintf(command, sizeof(command), "cp /usr/bin/sleep %s", path);
         assert_int_equal(system(command), 0);
         assert_ok(stat(path, &before));
-        old = start_program(path);
+        old = sleeper_start(path);
         (void) snprintf(command, sizeof(command), "cp /usr/bin/sleep %s.new && mv %s.new %s", path,
                         path, path);
         assert_int_equal(system(command), 0);
         assert_ok(stat(path, &now));
-        new = start_program(path);
+        new = sleeper_start(path);
         file.identity = (MappedIdentity){ now.st_dev, now.st_ino };
 
         assert_ok(file_maps_of_process((uint32_t) new, &file, &maps));

@@ -11,26 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sleeper.h"
 #include "temporary.h"
 #include "test.h"
-
-static pid_t run(const char *path) {
-        int alive[2];
-        char byte;
-        pid_t pid;
-
-        assert_int_equal(pipe2(alive, O_CLOEXEC), 0);
-        pid = fork();
-        assert_true(pid >= 0);
-        if (pid == 0) {
-                (void) execl(path, path, "1000", NULL);
-                _exit(EXIT_FAILURE);
-        }
-        (void) close(alive[1]);
-        assert_int_equal(read(alive[0], &byte, 1), 0);
-        (void) close(alive[0]);
-        return pid;
-}
 
 /* Where its first piece is. */
 static uint64_t find_begin(pid_t pid, ino_t inode) {
@@ -94,7 +77,7 @@ static void test_program(void **state) {
         (void) snprintf(path, sizeof(path), "%s", temporary_path(&tmp, "program"));
         assert_ok(chmod(path, 0755));
         inode = inode_of(path);
-        pid = run(path);
+        pid = sleeper_start(path);
         begin = find_begin(pid, inode);
         expect(pid, begin, inode, path, FILE_KEPT, true);
         assert_int_equal(mapping_find(pid, begin + 1, &mapping), -ENOENT);

@@ -5,6 +5,7 @@
 # dpkg's rules say.
 
 . "${BASH_SOURCE[0]%/*}/assert.sh"
+. "${BASH_SOURCE[0]%/*}/package.sh"
 
 tests=/usr/libexec/tlob-tests
 
@@ -37,19 +38,8 @@ matches "and explained" "$(journalctl --boot -x -t tlob --no-pager)" 'budget'
 mkdir -p /var/lib/prometheus/node-exporter
 systemctl start tlob-metrics.timer
 check "what is optional can be had" until_true test -s /var/lib/prometheus/node-exporter/tlob.prom
-check "a binding stays" tlobctl add-binding stays --persist --executable="$tests/victim" --function=victim_a --budget=1s
-"$tests/victim" repeat:100 '(' 'a(' ')' ')' >/dev/null
-"$tests/victim" repeat:40 '(' 'a(' sleep:100000000 ')' ')' >/dev/null &
-victim=$!
-echo '# changed by hand' >>/etc/tlob/tlobd.conf
-pid=$(main_pid)
-check "they can be upgraded, with a window open" dpkg --install --force-confold "$tests"/new/{tlobctl,tlobd,libtlob-dev}_*.deb
-wait $victim
+upgraded_while_measuring dpkg --install --force-confold "$tests"/new/{tlobctl,tlobd,libtlob-dev}_*.deb
 equal "the version is another" "$(dpkg-query --show --showformat='${Version}' tlobd)" 0.1~test2
-check "it is another daemon" [ "$(main_pid)" != "$pid" ]
-check "and measures" until_true binding_has stays State active
-equal "all windows have been counted, also meanwhile" "$(binding stays Windows) $(counter stays in-budget)" "140 140"
-matches "what was changed by hand is kept" "$(cat /etc/tlob/tlobd.conf)" 'changed by hand'
 
 mapfile -t programs < <(programs_of "$(main_pid)")
 check "it has programs in the kernel" test ${#programs[@]} -gt 0

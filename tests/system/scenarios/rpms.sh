@@ -5,6 +5,7 @@
 # is measured, and erased.
 
 . "${BASH_SOURCE[0]%/*}/assert.sh"
+. "${BASH_SOURCE[0]%/*}/package.sh"
 
 tests=/usr/libexec/tlob-tests
 
@@ -23,18 +24,7 @@ check "they can be installed" by_rpm --install "$tests"/rpms/old/*.rpm
 check "what is there is what was packaged" by_rpm --verify tlobd tlobctl tlobd-cockpit libtlob-devel
 check "the service can be started" systemctl start tlobd
 check "a violation is reported" "$tests/violation"
-check "a binding stays" tlobctl add-binding stays --persist --executable="$tests/victim" --function=victim_a --budget=1s
-"$tests/victim" repeat:100 '(' 'a(' ')' ')' >/dev/null
-"$tests/victim" repeat:40 '(' 'a(' sleep:100000000 ')' ')' >/dev/null &
-victim=$!
-echo '# changed by hand' >>/etc/tlob/tlobd.conf
-pid=$(main_pid)
-check "they can be upgraded, with a window open" by_rpm --upgrade "$tests"/rpms/new/*.rpm
-wait $victim
-check "it is another daemon" [ "$(main_pid)" != "$pid" ]
-check "and measures" until_true binding_has stays State active
-equal "all windows have been counted, also meanwhile" "$(binding stays Windows) $(counter stays in-budget)" "140 140"
-matches "what was changed by hand is kept" "$(cat /etc/tlob/tlobd.conf)" 'changed by hand'
+upgraded_while_measuring by_rpm --upgrade "$tests"/rpms/new/*.rpm
 check "they can be erased" by_rpm --erase tlobd tlobctl tlobd-cockpit libtlob-devel
 equal "nothing runs" "$(systemctl is-active tlobd tlob-metrics.timer | xargs)" "inactive inactive"
 all_files >"$run/after"

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# Not a scenario: what packages of all kinds have in common. Sourced after assert.sh.
+
+# upgraded_while_measuring COMMAND...: the command puts another version of tlobd in place of the one that runs.
+upgraded_while_measuring() {
+        local victim=/usr/libexec/tlob-tests/victim process pid
+
+        check "a binding stays" tlobctl add-binding stays --persist --executable="$victim" --function=victim_a --budget=1s
+        "$victim" repeat:100 '(' 'a(' ')' ')' >/dev/null
+        "$victim" repeat:40 '(' 'a(' sleep:100000000 ')' ')' >/dev/null &
+        process=$!
+        echo '# changed by hand' >>/etc/tlob/tlobd.conf
+        pid=$(main_pid)
+        check "they can be upgraded, with a window open" "$@"
+        wait $process
+        check "it is another daemon" [ "$(main_pid)" != "$pid" ]
+        check "and measures" until_true binding_has stays State active
+        equal "all windows have been counted, also meanwhile" "$(binding stays Windows) $(counter stays in-budget)" "140 140"
+        matches "what was changed by hand is kept" "$(cat /etc/tlob/tlobd.conf)" 'changed by hand'
+}
