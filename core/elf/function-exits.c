@@ -433,3 +433,8 @@ int function_check_boundary(const ElfFile *elf, uint64_t offset, uint64_t *ret_b
                 *ret_begin = segment_offset(&phdr, start + begin);
         return r;
 }
+
+bool function_is_entry(const ElfFile *elf, uint64_t offset, uint64_t *ret_entry) {
+        return function_find_entry(elf, offset, ret_entry) >= 0 &&
+               (offset == *ret_entry || offset == elf_file_skip_endbr64(elf, *ret_entry));
+}

@@ -2,6 +2,7 @@
 #ifndef ELF_FUNCTION_EXITS_H
 #define ELF_FUNCTION_EXITS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "elf/exits.h"
@@ -46,5 +47,8 @@ int function_check_boundary(const ElfFile *elf, uint64_t offset, uint64_t *ret_b
  * Where the function begins that the offset lies in: an offset in the file. -ESRCH: nothing tells.
  */
 int function_find_entry(const ElfFile *elf, uint64_t offset, uint64_t *ret_entry);
+
+/* Is it where a function begins: its first instruction, or what is past an endbr64 there? */
+bool function_is_entry(const ElfFile *elf, uint64_t offset, uint64_t *ret_entry);
 
 #endif

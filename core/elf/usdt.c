@@ -336,3 +336,123 @@ int elf_file_resolve_usdt(const ElfFile *elf, const char *site, ElfSite *ret, ch
         *ret = search.site;
         return 0;
 }
+
+static int note_arguments(const UsdtNote *note, void *userdata) {
+        const char *wanted = userdata;
+
+        return is_wanted(note, wanted) && *note->arguments != '\0';
+}
+
+int elf_file_usdt_has_arguments(const ElfFile *elf, const char *site) {
+        return elf_file_visit_usdt(elf, note_arguments, (void *) (site + strlen(USDT_PLACE)));
+}
+
+typedef struct ArgumentSearch {
+        const char *wanted;
+        unsigned number;
+        const ElfSite *site;
+        ElfArgument *arguments;
+        char *text; /* of the note that has it not */
+} ArgumentSearch;
+
+static int take_argument(const UsdtNote *note, void *userdata) {
+        ArgumentSearch *search = userdata;
+        const ElfSite *site = search->site;
+        int r;
+
+        if (!is_wanted(note, search->wanted))
+                return 0;
+        for (size_t i = 0; i < site->n_places; i++) {
+                if (site->places[i].offset != note->offset)
+                        continue;
+                r = elf_argument_parse(note->arguments, search->number, &search->arguments[i]);
+                if (r < 0)
+                        return free_and_strdup(&search->text, note->arguments) < 0 ? -ENOMEM : r;
+        }
+        return 0;
+}
+
+/* Returns 0, or a negative errno with a sentence. */
+static int read_arguments(const ElfFile *elf, ArgumentSearch *search, char **ret_error) {
+        _cleanup_free_ char *text = NULL;
+        int r;
+
+        r = elf_file_visit_usdt(elf, take_argument, search);
+        text = search->text;
+        switch (r) {
+        case -ESRCH:
+                return sentence_error(r, ret_error, "The USDT probe '%s' in %s has no arg%u%s%s",
+                                      search->wanted, elf->path, search->number,
+                                      *text != '\0' ? ", but only " : ": it has no arguments",
+                                      text);
+        case -EBADMSG:
+                return sentence_error(-EOPNOTSUPP, ret_error,
+                                      "tlobd cannot read arg%u of the USDT probe '%s' in %s, among "
+                                      "'%s'",
+                                      search->number, search->wanted, elf->path, text);
+        case -EOPNOTSUPP:
+                return sentence_error(r, ret_error,
+                                      "The arguments of USDT probes are not known on this machine");
+        default:
+                return r;
+        }
+}
+
+static bool is_same_everywhere(const ElfArgument *arguments, size_t n) {
+        for (size_t i = 1; i < n; i++)
+                if (!elf_argument_equal(&arguments[i], &arguments[0]))
+                        return false;
+        return true;
+}
+
+#define PAGE_MASK UINT64_C(0xfff)
+
+/* The one that cannot be told from that place. */
+static const ElfArgumentPlace *find_alike(const ElfArgumentPlaces *places, uint64_t offset) {
+        for (size_t i = 0; i < places->n; i++)
+                if (((places->places[i].offset ^ offset) & PAGE_MASK) == 0)
+                        return &places->places[i];
+        return NULL;
+}
+
+static bool collect_arguments(const ElfSite *site, const ElfArgument *arguments,
+                              ElfArgumentPlaces *ret) {
+        size_t n = is_same_everywhere(arguments, site->n_places) ? 1 : site->n_places;
+
+        for (size_t i = 0; i < n; i++) {
+                const ElfArgumentPlace *alike = find_alike(ret, site->places[i].offset);
+
+                if (alike ? !elf_argument_equal(&alike->argument, &arguments[i])
+                          : ret->n == ELF_ARGUMENT_PLACES_MAX)
+                        return false;
+                if (!alike)
+                        ret->places[ret->n++] =
+                                (ElfArgumentPlace){ site->places[i].offset, arguments[i] };
+        }
+        return true;
+}
+
+int elf_file_read_usdt_argument(const ElfFile *elf, const char *site, unsigned number,
+                                const ElfSite *resolved, ElfArgumentPlaces *ret, char **ret_error) {
+        ArgumentSearch search = {
+                .wanted = site + strlen(USDT_PLACE),
+                .number = number,
+                .site = resolved,
+        };
+        _cleanup_free_ ElfArgument *arguments = NULL;
+        int r;
+
+        arguments = search.arguments = calloc(resolved->n_places, sizeof(*arguments));
+        if (!arguments)
+                return -ENOMEM;
+        r = read_arguments(elf, &search, ret_error);
+        if (r < 0)
+                return r;
+        *ret = (ElfArgumentPlaces){};
+        if (!collect_arguments(resolved, arguments, ret))
+                return sentence_error(-EOPNOTSUPP, ret_error,
+                                      "arg%u of the USDT probe '%s' in %s lies in too many "
+                                      "different registers and places on the stack",
+                                      number, search.wanted, elf->path);
+        return 0;
+}

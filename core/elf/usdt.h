@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "elf/argument.h"
 #include "elf/file.h"
 
 /*
@@ -29,5 +30,16 @@ int elf_file_visit_usdt(const ElfFile *elf, int (*visit)(const UsdtNote *note, v
 
 /* As elf_file_resolve() does of these. */
 int elf_file_resolve_usdt(const ElfFile *elf, const char *site, ElfSite *ret, char **ret_error);
+
+/* Do the notes of any of its places list arguments? Returns 1, 0, or a negative errno. */
+int elf_file_usdt_has_arguments(const ElfFile *elf, const char *site);
+
+/*
+ * Finds where the argument of that number lies at the places of a site that was resolved. Fails as
+ * elf_argument_parse(), or with -EOPNOTSUPP if it lies in too many ways, with a sentence in
+ * *ret_error.
+ */
+int elf_file_read_usdt_argument(const ElfFile *elf, const char *site, unsigned number,
+                                const ElfSite *resolved, ElfArgumentPlaces *ret, char **ret_error);
 
 #endif
