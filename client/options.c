@@ -121,6 +121,7 @@ static const Option table[] = {
           "A window is one such system call of the unit" },
         { 0, "mark", "NAME", GROUP_KEYS, KEY("Mark"),
           "A window is what the program marks with this name" },
+        { 0, "key", "ARGUMENT", GROUP_KEYS, KEY("Key"), "What windows are told apart by, as arg1" },
         { 0, "build-id", "ID", GROUP_KEYS, KEY("BuildID"), "Only in this build of the file" },
         { 0, "budget", "TIME", GROUP_KEYS, KEY("BudgetSec"), "The longest that a window may take" },
         { 0, "running-budget", "TIME", GROUP_KEYS, KEY("RunningBudgetSec"), "... on a CPU" },

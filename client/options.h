@@ -44,7 +44,7 @@ typedef struct KeyValue {
         const char *value; /* NULL: not given */
 } KeyValue;
 
-#define OPTION_KEYS_N 19
+#define OPTION_KEYS_N 20
 
 #define DELAY_MIN_NS UINT64_C(100000000) /* of top */
 #define DELAY_MAX_NS UINT64_C(3600000000000)

@@ -79,6 +79,7 @@ static const Field binding_fields[] = {
         { "Stop", "Stop", FIELD_TEXT },
         { "StopOffset", "Stop offset", FIELD_OFFSET },
         { "StopNote", "Stops at", FIELD_TEXT },
+        { "Key", "Key", FIELD_TEXT },
         { "shown-budget", "Budget", FIELD_TEXT },
         { "Backend", "Back end", FIELD_TEXT },
         { "BackendReason", "Chosen because", FIELD_TEXT },

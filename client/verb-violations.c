@@ -62,7 +62,7 @@ static char *format_length(const json_object *violation) {
         return sentence_make("%s+", duration_format_short(elapsed, time));
 }
 
-/* The state that took most of the time, of that which is known to have passed. */
+/* The state that took most of the time that is known to have passed; TLOB_N_STATES: not known. */
 static enum tlob_state main_state(const json_object *violation) {
         static const char *const spent[2][TLOB_N_STATES] = {
                 { [TLOB_RUNNING] = "running_ns",
@@ -76,7 +76,9 @@ static enum tlob_state main_state(const json_object *violation) {
         enum tlob_state most = TLOB_RUNNING;
 
         for (unsigned i = 0; i < TLOB_N_STATES; i++)
-                if (json_number(violation, keys[i]) > json_number(violation, keys[most]))
+                if (json_number(violation, keys[i]) == UINT64_MAX)
+                        return TLOB_N_STATES;
+                else if (json_number(violation, keys[i]) > json_number(violation, keys[most]))
                         most = i;
         return most;
 }

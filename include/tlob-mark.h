@@ -11,6 +11,10 @@
  *     tlob_begin(request);      a window of the calling thread begins
  *     tlob_end(request);        and ends
  *     TLOB_SCOPE(request);      both: from here to the end of the block, however it is left
+ *
+ *     tlob_begin_key(request, r);   a window begins that any thread of the process may end,
+ *     tlob_end_key(request, r);     by the same key: a pointer, or a number
+ *
  *     tlob_enabled(request)     is anybody listening?
  *
  * For C11, C++17 and newer, by gcc and clang, on x86-64 and arm64; elsewhere, and with
@@ -70,7 +74,7 @@ struct tlob_mark {
  * with it if the linker has another one. The second address is how readers of the note find out
  * that the program was moved (prelink).
  */
-#define TLOB_PASS_(mark, side)                                                                     \
+#define TLOB_PASS_(mark, side, arguments, ...)                                                     \
         __asm__ __inline__ __volatile__(                                                           \
                 "990: nop\n"                                                                       \
                 ".pushsection .note.stapsdt, \"?\", \"note\"\n"                                    \
@@ -78,7 +82,7 @@ struct tlob_mark {
                 ".4byte 8, 992f - 991f, 3\n"                                                       \
                 ".asciz \"stapsdt\"\n"                                                             \
                 "991: .8byte 990b, _.stapsdt.base, tlob_mark_" #mark "\n"                          \
-                ".asciz \"tlob\", \"" #mark "__" side "\", \"\"\n"                                 \
+                ".asciz \"tlob\", \"" #mark "__" side "\", \"" arguments "\"\n"                    \
                 "992: .balign 4\n"                                                                 \
                 ".popsection\n"                                                                    \
                 ".ifndef _.stapsdt.base\n"                                                         \
@@ -88,13 +92,30 @@ struct tlob_mark {
                 "_.stapsdt.base: .byte 0\n"                                                        \
                 ".size _.stapsdt.base, 1\n"                                                        \
                 ".popsection\n"                                                                    \
-                ".endif\n" ::                                                                      \
-                        : "memory")
+                ".endif\n" ::__VA_ARGS__                                                           \
+                : "memory")
 
 #define TLOB_SITE_(mark, side)                                                                     \
         do {                                                                                       \
                 if (__builtin_expect(TLOB_ENABLED_(mark), 0))                                      \
-                        TLOB_PASS_(mark, side);                                                    \
+                        TLOB_PASS_(mark, side, "", );                                              \
+        } while (0)
+
+/* In the same register at all places. */
+#ifdef __x86_64__
+#define TLOB_KEY_REGISTER_ "rdi"
+#define TLOB_KEY_ARGUMENT_ "8@%%rdi"
+#else
+#define TLOB_KEY_REGISTER_ "x0"
+#define TLOB_KEY_ARGUMENT_ "8@x0"
+#endif
+
+#define TLOB_SITE_KEY_(mark, side, key)                                                            \
+        do {                                                                                       \
+                if (__builtin_expect(TLOB_ENABLED_(mark), 0)) {                                    \
+                        register unsigned long tlob_key_ __asm__(TLOB_KEY_REGISTER_) = (key);      \
+                        TLOB_PASS_(mark, side, TLOB_KEY_ARGUMENT_, "r"(tlob_key_));                \
+                }                                                                                  \
         } while (0)
 
 #else
@@ -103,6 +124,7 @@ struct tlob_mark {
 #define TLOB_SITE_(mark, side)                                                                     \
         do {                                                                                       \
         } while (0)
+#define TLOB_SITE_KEY_(mark, side, key) ((void) (key))
 #endif
 
 #define TLOB_FUNCTIONS_(mark)                                                                      \
@@ -114,6 +136,12 @@ struct tlob_mark {
         }                                                                                          \
         TLOB_INLINE_ void tlob_end_##mark(void) {                                                  \
                 TLOB_SITE_(mark, "end");                                                           \
+        }                                                                                          \
+        TLOB_INLINE_ void tlob_begin_key_##mark(unsigned long key) {                               \
+                TLOB_SITE_KEY_(mark, "begin", key);                                                \
+        }                                                                                          \
+        TLOB_INLINE_ void tlob_end_key_##mark(unsigned long key) {                                 \
+                TLOB_SITE_KEY_(mark, "end", key);                                                  \
         }
 
 #define TLOB_JOIN_(a, b)     a##b
@@ -159,5 +187,8 @@ struct tlob_mark {
 #define tlob_enabled(mark) tlob_enabled_##mark()
 #define tlob_begin(mark)   tlob_begin_##mark()
 #define tlob_end(mark)     tlob_end_##mark()
+
+#define tlob_begin_key(mark, key) tlob_begin_key_##mark((unsigned long) (key))
+#define tlob_end_key(mark, key)   tlob_end_key_##mark((unsigned long) (key))
 
 #endif

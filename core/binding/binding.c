@@ -54,6 +54,7 @@ static void source_done(BindingSource *source) {
 }
 
 void binding_sites_done(BindingSites *sites) {
+        free(sites->key);
         elf_site_done(&sites->start);
         elf_site_done(&sites->stop);
         function_exits_done(&sites->exits);
@@ -284,6 +285,40 @@ static int check_places(const Binding *binding, char **ret_error) {
                                  : check_executable(binding, ret_error);
 }
 
+bool binding_has_state_budget(const Binding *binding) {
+        for (size_t i = TLOB_BUDGET_RUNNING; i <= TLOB_BUDGET_SLEEPING; i++)
+                if (binding->budget_ns[i] != BUDGET_NONE)
+                        return true;
+        return false;
+}
+
+static int check_key(const Binding *binding, char **ret_error) {
+        if (binding->key == 0)
+                return 0;
+        if (!binding_has_file(binding))
+                return sentence_error(-EINVAL, ret_error,
+                                      "Key=arg%u is not possible with Start=%s: only functions and "
+                                      "USDT probes have arguments",
+                                      binding->key, binding->start);
+        if (binding_stop_is_return(binding))
+                return sentence_error(-EINVAL, ret_error,
+                                      "Key=arg%u is not possible with Stop=%s: there the window "
+                                      "ends in the thread that it began in. Write Start= and Stop= "
+                                      "with two functions that have the same argument",
+                                      binding->key, binding->stop);
+        if (binding_has_state_budget(binding))
+                return sentence_error(
+                        -EINVAL, ret_error,
+                        "Key=arg%u is not possible with a budget of a state: of a window that any thread may end only the length is known. Write BudgetSec= only",
+                        binding->key);
+        if (binding->choice == BACKEND_CHOICE_KERNEL)
+                return sentence_error(-EINVAL, ret_error,
+                                      "Key=arg%u is not possible with Backend=kernel: the kernel's "
+                                      "monitor knows tasks only",
+                                      binding->key);
+        return 0;
+}
+
 /* systemd starts a service for tlobd as it would for root. */
 static int check_rights(const Binding *binding, char **ret_error) {
         if (!binding->on_violation || binding->source.added_by == 0)
@@ -312,6 +347,9 @@ int binding_check(const Binding *binding, char **ret_error) {
                 return sentence_error(-EINVAL, ret_error,
                                       "Start= and Stop= are both '%s': a window needs two places",
                                       binding->start);
+        r = check_key(binding, ret_error);
+        if (r < 0)
+                return r;
         if (binding->budgets_given == 0)
                 return sentence_error(-EINVAL, ret_error,
                                       "BudgetSec= is missing: write the longest time that a window "
@@ -353,7 +391,7 @@ bool binding_same_probes(const Binding *a, const Binding *b) {
         return streq_empty(a->executable, b->executable) && streq_empty(a->start, b->start) &&
                streq_empty(a->stop, b->stop) && streq_empty(a->build_id, b->build_id) &&
                streq_empty(a->unit, b->unit) && streq_empty(a->view.program, b->view.program) &&
-               streq_empty(a->view.root_directory, b->view.root_directory) &&
+               streq_empty(a->view.root_directory, b->view.root_directory) && a->key == b->key &&
                a->choice == b->choice && a->unsafe == b->unsafe && a->enabled == b->enabled;
 }
 

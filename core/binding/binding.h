@@ -12,6 +12,7 @@
 #include "base/words.h"
 #include "binding/file.h"
 #include "binding/rate-limit.h"
+#include "elf/argument.h"
 #include "elf/exits.h"
 #include "elf/file.h"
 #include "elf/inlined.h"
@@ -84,6 +85,13 @@ typedef struct BindingView {
         OldProgram old;         /* it is meant, instead of what is at its path now */
 } BindingView;
 
+/* Where the key of windows lies that another thread may end: see binding/window-key.h. */
+typedef struct WindowKey {
+        unsigned number; /* of the argument */
+        ElfArgumentPlaces start;
+        ElfArgumentPlaces stop;
+} WindowKey;
+
 /*
  * Where its probes go in its file. Without one, the offset of the start is the number of a call, or
  * both are those of events (TraceEvent.id).
@@ -100,6 +108,7 @@ typedef struct BindingSites {
          */
         bool has_frame;
         FunctionExits exits; /* TLOB_STOP_EXITS, TLOB_STOP_GO */
+        WindowKey *key;      /* owned; NULL: its windows have none */
 } BindingSites;
 
 void binding_sites_done(BindingSites *sites);
@@ -212,7 +221,9 @@ typedef struct Binding {
         char *unit;
         char *executable;
         char *start;
-        char *stop;     /* see stop_is_return(), or as start */
+        char *stop; /* see stop_is_return(), or as start */
+        unsigned
+                key; /* the argument that tells its windows apart; 0: none, or as the mark has it */
         char *build_id; /* of the one build that it is for, in small letters; NULL: any */
         uint64_t configured_budget_ns[TLOB_N_BUDGETS];
         unsigned budgets_given; /* bit mask over enum tlob_budget: also those given as "infinity" */
@@ -322,6 +333,9 @@ bool binding_has_probe_events(const Binding *binding);
 
 /* The same: is it where the kernel begins or ends a system call? */
 bool binding_has_call_events(const Binding *binding);
+
+/* Is the time in one of the states limited? */
+bool binding_has_state_budget(const Binding *binding);
 
 /* Is its start or its stop a USDT probe? */
 bool binding_has_usdt(const Binding *binding);

@@ -27,6 +27,8 @@ int key_set_function(Binding *binding, const BindingKey *key, const char *value,
 int key_set_system_call(Binding *binding, const BindingKey *key, const char *value,
                         char **ret_error);
 int key_set_mark(Binding *binding, const BindingKey *key, const char *value, char **ret_error);
+int key_set_window_key(Binding *binding, const BindingKey *key, const char *value,
+                       char **ret_error);
 int key_set_build_id(Binding *binding, const BindingKey *key, const char *value, char **ret_error);
 
 #endif

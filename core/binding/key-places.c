@@ -11,6 +11,7 @@
 #include "binding/call.h"
 #include "binding/event.h"
 #include "binding/internal.h"
+#include "binding/window-key.h"
 #include "elf/mark.h"
 
 /* Takes a component off a path; what leads nowhere else is skipped. */
@@ -170,6 +171,15 @@ int key_set_mark(Binding *binding, const BindingKey *key, const char *value, cha
         binding->start = TAKE_PTR(start);
         free(binding->stop);
         binding->stop = TAKE_PTR(stop);
+        return 0;
+}
+
+int key_set_window_key(Binding *binding, const BindingKey *key, const char *value,
+                       char **ret_error) {
+        if (window_key_parse(value, &binding->key) < 0)
+                return sentence_error(-EINVAL, ret_error,
+                                      "%s=%s is not an argument: write arg1 to arg%i", key->name,
+                                      value, ELF_ARGUMENTS_MAX);
         return 0;
 }
 

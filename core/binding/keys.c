@@ -20,6 +20,7 @@
 #include "base/sentence.h"
 #include "base/unit-name.h"
 #include "binding/internal.h"
+#include "binding/window-key.h"
 
 static char **text_field(const Binding *binding, const BindingKey *key) {
         return (char **) ((char *) binding + key->where);
@@ -62,6 +63,14 @@ int key_set_text(Binding *binding, const BindingKey *key, const char *value, cha
         if (r < 0)
                 return r;
         return free_and_strdup(text_field(binding, key), *value != '\0' ? value : NULL);
+}
+
+static int get_window_key(const Binding *binding, const BindingKey *key, char **ret_value) {
+        (void) key;
+        if (binding->key == 0)
+                return 0;
+        *ret_value = sentence_make(WINDOW_KEY "%u", binding->key);
+        return *ret_value ? 1 : -ENOMEM;
 }
 
 static int set_unit(Binding *binding, const BindingKey *key, const char *value, char **ret_error) {
@@ -349,6 +358,7 @@ static int get_interval(const Binding *binding, const BindingKey *key, char **re
         X("Function", key_set_function, NULL, 0)                                                   \
         X("Syscall", key_set_system_call, NULL, 0)                                                 \
         X("Mark", key_set_mark, NULL, 0)                                                           \
+        X("Key", key_set_window_key, get_window_key, 0)                                            \
         X("BuildID", key_set_build_id, get_text, offsetof(Binding, build_id))                      \
         X("BudgetSec", set_budget, get_budget, TLOB_BUDGET_TOTAL)                                  \
         X("RunningBudgetSec", set_budget, get_budget, TLOB_BUDGET_RUNNING)                         \

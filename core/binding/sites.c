@@ -29,6 +29,7 @@
 
 #include "base/mangled-name.h"
 #include "base/sentence.h"
+#include "binding/window-key.h"
 #include "elf/function-exits.h"
 #include "elf/probe-kind.h"
 
@@ -76,19 +77,12 @@ static int check_unknown(const Binding *binding, const ElfFile *elf, const char 
                 key, text, elf_file_path(elf), why);
 }
 
-/* Is it where a function begins: at its first instruction, or past endbr64? */
-static bool is_entry(const ElfFile *elf, const ElfSite *site, uint64_t *ret_entry) {
-        return function_find_entry(elf, site->offset, ret_entry) >= 0 &&
-               (site->offset == *ret_entry ||
-                site->offset == elf_file_skip_endbr64(elf, *ret_entry));
-}
-
 /* Is it one that the kernel may replace, where that does harm? */
 static bool is_bad_nop(const Binding *binding, const ElfFile *elf, const ElfSite *site) {
         uint64_t entry;
 
         return !binding->unsafe && probe_is_on_nop5(elf_file_fd(elf), site->offset) &&
-               !is_entry(elf, site, &entry);
+               !function_is_entry(elf, site->offset, &entry);
 }
 
 static int check_nop(const Binding *binding, const ElfFile *elf, const char *key, const char *text,
@@ -213,7 +207,7 @@ static int resolve_place(const Binding *binding, ElfFile *elf, BindingSites *sit
                 return r;
         sites->how = TLOB_STOP_PLACE;
         sites->has_frame = sites->start.n_places == 0 && sites->stop.n_places == 0 &&
-                           is_entry(elf, &sites->start, &start) &&
+                           function_is_entry(elf, sites->start.offset, &start) &&
                            function_find_entry(elf, sites->stop.offset, &stop) >= 0 &&
                            start == stop;
         return 0;
@@ -304,7 +298,7 @@ static int resolve_return(const Binding *binding, const ElfFile *elf, BindingSit
                                       binding->stop, binding->start);
         sites->has_frame = true;
         sites->how = TLOB_STOP_RETURN_PROBE;
-        if (is_entry(elf, &sites->start, &entry))
+        if (function_is_entry(elf, sites->start.offset, &entry))
                 return probe ? 0 : resolve_exits(binding, elf, entry, sites, ret_error);
         if (function_find_entry(elf, sites->start.offset, &entry) >= 0)
                 return sentence_error(
@@ -359,6 +353,8 @@ int binding_resolve_sites(const Binding *binding, ElfFile *elf, BindingSites *re
                 r = check_site(binding, elf, "Start", binding->start, &sites.start, ret_error);
                 if (r >= 0)
                         r = resolve_place(binding, elf, &sites, ret_error);
+                if (r >= 0)
+                        r = window_key_resolve(binding, elf, &sites, ret_error);
         }
         if (r < 0)
                 return r;

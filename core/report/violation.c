@@ -20,6 +20,13 @@
 #define STEAL_MATTERS_PART 20 /* of the window */
 #define CAUSE_MAX          160
 
+void report_forget_states(Report *report) {
+        report->state = TLOB_N_STATES;
+        report->stolen_ns = 0;
+        for (size_t i = 0; i < TLOB_N_STATES; i++)
+                report->spent_ns[i] = STATISTIC_UNKNOWN;
+}
+
 void violation_done(Violation *violation) {
         cause_done(&violation->cause);
         free(violation->comm);
@@ -30,10 +37,11 @@ void violation_done(Violation *violation) {
 }
 
 const char *tlob_state_to_string(enum tlob_state state) {
-        static const char *const names[TLOB_N_STATES] = {
+        static const char *const names[TLOB_N_STATES + 1] = {
                 [TLOB_RUNNING] = "running",
                 [TLOB_WAITING] = "waiting",
                 [TLOB_SLEEPING] = "sleeping",
+                [TLOB_N_STATES] = "unknown",
         };
 
         return names[state];

@@ -34,9 +34,9 @@ typedef struct Report {
                 stolen_ns;
         uint64_t cgroup_id; /* of the task; 0: unknown */
         enum tlob_budget budget;
-        unsigned exceeded; /* bit mask over enum tlob_budget */
-        enum tlob_state state;
-        enum tlob_end end; /* completions only */
+        unsigned exceeded;     /* bit mask over enum tlob_budget */
+        enum tlob_state state; /* TLOB_N_STATES: unknown */
+        enum tlob_end end;     /* completions only */
         uint32_t tid;
         uint32_t pid;
         char comm[TLOB_COMM_LEN + 1];
@@ -79,6 +79,9 @@ static inline bool violation_is_stolen(uint64_t stolen_ns, uint64_t running_ns) 
 static inline bool violation_has_waited(uint64_t waiting_ns, uint64_t running_ns) {
         return waiting_ns > running_ns / 3;
 }
+
+/* Of a window that no task has, only the length is known. */
+void report_forget_states(Report *report);
 
 void violation_done(Violation *violation);
 

@@ -38,6 +38,8 @@ static void entry_publish(BpfBackend *b, const Entry *entry) {
         shared->unit = entry->user.unit;
         shared->stop = entry->stop;
         shared->has_frame = entry->has_frame;
+        shared->is_keyed = entry->is_keyed;
+        shared->n_keyed = 0;
         shared->reported_until_ns = 0;
         entry_write_budgets(b, entry);
         __atomic_store_n(&shared->generation, entry->generation, __ATOMIC_RELEASE);
@@ -82,6 +84,7 @@ static Entry make_entry(const BpfBackend *b, const Entry *place, const Binding *
         Entry entry = {
                 .stop = binding->resolved.sites.how,
                 .has_frame = binding->resolved.sites.has_frame,
+                .is_keyed = binding->resolved.sites.key != NULL,
                 .is_event = binding_has_events(binding),
                 .has_call_events = binding_has_call_events(binding),
                 .user = { .binding = (uint32_t) (place - b->entries), .unit = TLOB_UNIT_NONE },

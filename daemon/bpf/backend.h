@@ -33,6 +33,7 @@ typedef struct Entry {
         uint64_t budget_ns[TLOB_N_BUDGETS];
         enum tlob_stop stop;
         bool has_frame;
+        bool is_keyed;         /* its windows have keys */
         bool by_process;       /* see SiteKey */
         bool in_program;       /* its file is no library */
         bool is_event;         /* it is between events of the kernel */

@@ -7,10 +7,13 @@
  * the file is there before the first instruction.
  */
 
+#include <bpf/libbpf.h>
+
 #include "base/sentence.h"
 #include "base/unit-name.h"
 #include "bpf/backend.h"
 #include "bpf/crowd.h"
+#include "bpf/window-keys.h"
 #include "cgroup.h"
 
 static bool is_by_process(const BpfBackend *b, const Entry *entry) {
@@ -165,6 +168,14 @@ int bpf_entry_attach(BpfBackend *b, Entry *entry, const Binding *binding, const 
                      char **ret_reason) {
         int r;
 
+        if (entry->is_keyed) {
+                const WindowKey *key = binding->resolved.sites.key;
+
+                r = window_keys_write(bpf_map__fd(b->programs.bpf->maps.key_places),
+                                      entry->user.binding, &key->start, &key->stop);
+                if (r < 0)
+                        return r;
+        }
         if (entry->has_frame) {
                 r = unwind_table_join(&b->unwind);
                 if (r < 0)

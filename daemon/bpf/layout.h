@@ -98,7 +98,7 @@ struct tlob_record {
         __u64 late_ns;   /* violation: time_ns after the moment when the budget ran out */
         __u32 budget;    /* enum tlob_budget: the one that was broken first */
         __u32 exceeded;  /* bit mask over enum tlob_budget: every budget broken so far */
-        __u32 state;     /* enum tlob_state at that moment */
+        __u32 state;     /* enum tlob_state at that moment; TLOB_N_STATES: it has a key */
         __u32 end;       /* completion: enum tlob_end */
         __u32 tid;       /* in the daemon's pid namespace, 0 if not visible there */
         __u32 pid;
@@ -266,6 +266,48 @@ struct tlob_scope {
         __u32 binding[TLOB_SCOPE_BINDINGS_MAX];
 };
 
+/*
+ * Where the key of a window lies when a probe is hit: what tells it apart from others of its
+ * binding, whichever thread ends it (elf/argument.h).
+ */
+enum tlob_argument_kind {
+        TLOB_ARGUMENT_CONSTANT,
+        TLOB_ARGUMENT_REGISTER,
+        TLOB_ARGUMENT_MEMORY, /* at base + index * scale + value */
+};
+
+struct tlob_argument {
+        __u16 page_offset; /* of the place that it is for: the low bits of its address */
+        __u8 kind;         /* enum tlob_argument_kind */
+        __u8 size;         /* in bytes, up to 8 */
+        __u8 is_signed;
+        __u8 scale; /* 0: there is no index */
+        __u16 base; /* registers, by where struct pt_regs has them */
+        __u16 index;
+        __u16 reserved[3];
+        __s64 value;
+};
+
+#define TLOB_PAGE_OFFSET(address) ((address) &0xfff)
+#define TLOB_KEY_PLACES_MAX       16 /* at which a key lies in different ways */
+
+/* One side of a binding. If there is one place, it is for all of them. */
+struct tlob_key_places {
+        __u32 n;
+        __u32 reserved;
+        struct tlob_argument places[TLOB_KEY_PLACES_MAX];
+};
+
+/* The sides of bindings are numbered: those of starts are even. */
+#define TLOB_KEY_SIDE(binding, side) ((binding) << 1 | (side))
+
+/* What is the same for both ends of a window: a value means something in its process only. */
+struct tlob_key {
+        __u64 value;
+        __u32 tgid; /* as the kernel counts */
+        __u32 binding;
+};
+
 /* In and out of the program that finds where the daemon's view of the cgroup tree begins. */
 struct tlob_root {
         __u64 cgroup_id;
@@ -291,8 +333,11 @@ struct tlob_binding {
          * start.
          */
         __u32 has_frame;
+        __u32 is_keyed; /* its windows are told apart by a key, and not by their tasks */
         /* the programs': */
-        __u32 n_shared;          /* records in its share of the ring buffer */
+        __u32 n_keyed;  /* of these, those that are open */
+        __u32 n_shared; /* records in its share of the ring buffer */
+        __u32 reserved;
         __u64 shared_until;      /* where there the last of them begins, or before */
         __u64 reported_until_ns; /* how far its limit of reports is used up */
 };
@@ -372,6 +417,19 @@ struct tlob_window {
         __u32 call; /* the number of the system call that it is, plus one; 0: it is none */
 };
 
+/*
+ * What the slot of a window with a key has. Such a window belongs to no task: it takes a slot for
+ * itself, whose totals stand still, so that only its length is known.
+ */
+struct tlob_keyed {
+        struct tlob_key key;
+        __u64 ticket;    /* whoever swaps it for 0 ends the window; others find another, or none */
+        __u64 cgroup_id; /* of the task that began it */
+        char comm[TLOB_COMM_LEN];
+};
+
+#define TLOB_TASK_OF_KEY 1 /* instead of a task's address: the slot is that of a key */
+
 #define TLOB_NEVER  (~0ULL)
 #define TLOB_NO_CPU (~0U)
 
@@ -384,7 +442,7 @@ struct tlob_window {
  * ended meanwhile), and never too late.
  */
 struct tlob_task {
-        __u64 task;     /* address of its task_struct; 0: this slot is free */
+        __u64 task;     /* address of its task_struct, TLOB_TASK_OF_KEY; 0: this slot is free */
         __u64 sequence; /* odd while a hook changes what follows */
         __u64 last_ns;
         __u64 total_ns[TLOB_N_STATES]; /* up to last_ns */
@@ -419,7 +477,10 @@ struct tlob_task {
         __u64 over_sleep;                  /* the last in which the budget of a window ran out */
         struct tlob_peer woken_by;         /* who ended the last one */
         __u64 holder_ns[TLOB_HOLDERS_MAX]; /* for how long that was held by each of them */
-        struct tlob_holder holders[TLOB_HOLDERS_MAX];
+        union {
+                struct tlob_holder holders[TLOB_HOLDERS_MAX];
+                struct tlob_keyed keyed; /* TLOB_TASK_OF_KEY */
+        };
         /*
          * The generation of each open window's binding; 0: that place is free. Apart from the
          * windows, so that to look for one takes one cache line and not eight.

@@ -77,6 +77,9 @@ static int set_sizes(struct tlob_bpf *bpf, const BackendConfig *config) {
                 { bpf->maps.timers, config->tasks_max },
                 { bpf->maps.free_slots, config->tasks_max },
                 { bpf->maps.slots_by_task, config->tasks_max },
+                { bpf->maps.key_places, 2 * config->bindings_max },
+                { bpf->maps.keyed_windows, config->tasks_max },
+                { bpf->maps.unarmed_slots, config->tasks_max },
                 { bpf->maps.records, config->ring_buffer_size },
         };
 
@@ -253,6 +256,7 @@ static int load_rung(BpfPrograms *programs, const BackendConfig *config, Deadlin
         hooks_prepare(bpf);
         (void) bpf_program__set_autoattach(bpf->progs.set_callbacks, false);
         (void) bpf_program__set_autoattach(bpf->progs.find_processes, false);
+        (void) bpf_program__set_autoattach(bpf->progs.free_keyed, false);
         variants_select(bpf, programs->multi, mode);
 
         r = set_sizes(bpf, config);
@@ -342,8 +346,8 @@ static int prepare_timers(const BpfPrograms *programs, unsigned tasks_max) {
         return 0;
 }
 
-/* Runs the program that gives each slot's timer its callback. */
-static int set_callbacks(const BpfPrograms *programs) {
+/* Runs an iterator once, on our own thread. */
+static int run_on_itself(const struct bpf_program *program) {
         union bpf_iter_link_info info = {
                 .task.tid = (uint32_t) gettid(),
         };
@@ -352,7 +356,7 @@ static int set_callbacks(const BpfPrograms *programs) {
         opts_init(&opts);
         opts.link_info = &info;
         opts.link_info_len = sizeof(info);
-        return iterator_run(programs->bpf->progs.set_callbacks, &opts);
+        return iterator_run(program, &opts);
 }
 
 /*
@@ -396,7 +400,7 @@ static int prepare(BpfPrograms *programs, const BackendConfig *config) {
 
         r = prepare_timers(programs, config->tasks_max);
         if (r >= 0)
-                r = set_callbacks(programs);
+                r = run_on_itself(programs->bpf->progs.set_callbacks);
         if (r >= 0)
                 r = fill_free_slots(programs, config->tasks_max);
         return r;
@@ -468,7 +472,7 @@ static int replace_hooks(BpfPrograms *programs, KeptFormat *inherited, uint64_t 
                 return r;
         if (!programs->pinned)
                 return -ESTALE;
-        r = set_callbacks(programs);
+        r = run_on_itself(programs->bpf->progs.set_callbacks);
         if (r < 0)
                 return r;
         inherited->programs = own;
@@ -511,4 +515,8 @@ int bpf_programs_unwind_fd(const BpfPrograms *programs) {
 
 int bpf_programs_check_slot(const BpfPrograms *programs, uint32_t slot) {
         return run_program(programs->bpf->progs.check_slot, &slot, sizeof(slot));
+}
+
+int bpf_programs_free_keyed(const BpfPrograms *programs) {
+        return run_on_itself(programs->bpf->progs.free_keyed);
 }

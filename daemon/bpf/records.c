@@ -49,6 +49,8 @@ static void report_from_record(const struct tlob_record *record, Report *ret) {
                 .tid = record->tid,
                 .pid = record->pid,
         };
+        if (record->state == TLOB_N_STATES)
+                report_forget_states(ret);
         memcpy(ret->comm, record->comm, sizeof(record->comm));
         ret->peers = (Peers){
                 .woken_by = peer_from_record(&record->woken_by),

@@ -44,7 +44,8 @@ static void on_window_removed(Report *report, uint64_t claim, void *userdata) {
         BpfBackend *b = removal->b;
 
         for (size_t i = 0; i < TLOB_N_STATES; i++)
-                final->counters.spent_ns[i] += report->spent_ns[i];
+                final->counters.spent_ns[i] =
+                        statistic_add(final->counters.spent_ns[i], report->spent_ns[i]);
         final->counters.ended[TLOB_END_REMOVED]++;
         if (removal->histogram)
                 removal->histogram->counts[histogram_bucket(report->elapsed_ns)]++;
@@ -81,6 +82,8 @@ int bpf_entry_end_windows(BpfBackend *b, const Entry *entry, Statistics *final,
                 .final = final,
                 .histogram = histogram,
         };
+        int r;
 
-        return task_table_end(&b->tasks, entry->generation, on_window_removed, &removal);
+        r = task_table_end(&b->tasks, entry->generation, on_window_removed, &removal);
+        return r >= 0 && entry->is_keyed ? bpf_programs_free_keyed(&b->programs) : r;
 }

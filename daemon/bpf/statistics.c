@@ -115,6 +115,8 @@ int bpf_entry_read_statistics(BpfBackend *b, const Entry *entry, uint64_t n_remo
                 return r;
         ret->cost_ns = entry->retired ? entry->cost_ns
                                       : bpf_entry_get_cost(b, entry) - entry->cost_base_ns;
+        for (size_t i = 0; i < TLOB_N_STATES && entry->is_keyed; i++)
+                ret->counters.spent_ns[i] = STATISTIC_UNKNOWN;
         /* Of no process since the reset. */
         ret->late_max_ns = ret->counters.processes > 0 ? reach.late_max_ns : 0;
         return 0;

@@ -29,6 +29,7 @@ static KeptPlaces places_of(const Binding *binding) {
                 .start_event = (uint8_t) sites->start_event,
                 .stop_event = (uint8_t) sites->stop_event,
                 .has_frame = sites->has_frame,
+                .key = sites->key ? (uint8_t) sites->key->number : 0,
         };
 
         if (sites->how == TLOB_STOP_PLACE)
@@ -281,6 +282,7 @@ int bpf_backend_inherit(BpfBackend *b) {
                 *entry = (Entry){
                         .generation = shared->generation,
                         .inherited = true,
+                        .is_keyed = shared->is_keyed,
                         .user = { .binding = (uint32_t) i, .unit = shared->unit },
                         .base = b->kept->bindings[i].base,
                 };

@@ -12,6 +12,8 @@
 
 #include "bpf/tasks.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "bpf/layout.h"
 #include "bpf/memory.h"
@@ -132,6 +134,11 @@ static void window_read(const struct tlob_task *t, const struct tlob_window *w, 
         ret->elapsed_ns = ret->time_ns - w->start_ns;
         for (size_t i = 0; i < TLOB_N_STATES; i++)
                 ret->spent_ns[i] = totals[i] - w->base_ns[i];
+        if (t->task == TLOB_TASK_OF_KEY) {
+                ret->cgroup_id = t->keyed.cgroup_id;
+                memcpy(ret->comm, t->keyed.comm, sizeof(t->keyed.comm));
+                report_forget_states(ret);
+        }
 }
 
 /*

@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "binding/sites.h"
+#include "binding/window-key.h"
 #include "bus/internal.h"
 #include "log.h"
 #include "tlob-bus.h"
@@ -71,6 +72,16 @@ static int get_executable(sd_bus *b, const char *path, const char *interface, co
         const char *executable = binding->resolved.path ?: binding->executable;
 
         return sd_bus_message_append(reply, "s", executable ?: "");
+}
+
+static int get_key(sd_bus *b, const char *path, const char *interface, const char *property,
+                   sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        unsigned number = window_key_number(userdata);
+        char text[16] = "";
+
+        if (number > 0)
+                (void) snprintf(text, sizeof(text), WINDOW_KEY "%u", number);
+        return sd_bus_message_append(reply, "s", text);
 }
 
 static int get_start_offset(sd_bus *b, const char *path, const char *interface,
@@ -457,6 +468,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("Executable", "s", get_executable, 0, CHANGE),
         SD_BUS_PROPERTY("Start", "s", get_string, offsetof(Binding, start), CHANGE),
         SD_BUS_PROPERTY("Stop", "s", get_string, offsetof(Binding, stop), CHANGE),
+        SD_BUS_PROPERTY("Key", "s", get_key, 0, CHANGE),
         SD_BUS_PROPERTY("StartOffset", "t", get_start_offset, 0, CHANGE),
         SD_BUS_PROPERTY("StopOffset", "t", get_stop_offset, 0, CHANGE),
         SD_BUS_PROPERTY("WaysOut", "u", get_ways_out, 0, CHANGE),
@@ -551,7 +563,7 @@ void bus_emit_binding_changed(const Binding *binding, void *userdata) {
         if (r >= 0)
                 r = sd_bus_emit_properties_changed(
                         bus->bus, path, TLOB_BUS_BINDING_INTERFACE, "Unit", "Source", "Executable",
-                        "Start", "Stop", "StartOffset", "StopOffset", "WaysOut", "TailCalls",
+                        "Start", "Stop", "Key", "StartOffset", "StopOffset", "WaysOut", "TailCalls",
                         "StartNote", "StopNote", "BuildID", "BudgetNSec", "ConfiguredBudgetNSec",
                         "Budgets", "ConfiguredBudgets", "State", "StateReason", "Backend",
                         "BackendReason", "OnViolation", "Tolerance", "ToleranceWindowNSec",

@@ -6,6 +6,7 @@
 
 #include "base/sentence.h"
 #include "binding/sites.h"
+#include "binding/window-key.h"
 #include "bus/internal.h"
 #include "tlob-bus.h"
 
@@ -76,6 +77,13 @@ static int append_places(sd_bus_message *m, const char *key, const ElfSite *site
                        : sd_bus_message_append(m, "{sv}", key, "u", (uint32_t) site->n_places);
 }
 
+static int append_key(sd_bus_message *m, const WindowKey *key) {
+        char text[16];
+
+        (void) snprintf(text, sizeof(text), WINDOW_KEY "%u", key->number);
+        return sd_bus_message_append(m, "{sv}", "key", "s", text);
+}
+
 static int append_verified(sd_bus_message *m, const Binding *binding, const Verdict *verdict) {
         const BindingResolved *resolved = &binding->resolved;
         bool is_return = binding_stop_is_return(binding);
@@ -113,6 +121,11 @@ static int append_verified(sd_bus_message *m, const Binding *binding, const Verd
         }
         if (resolved->build_id) {
                 r = sd_bus_message_append(m, "{sv}", "build-id", "s", resolved->build_id);
+                if (r < 0)
+                        return r;
+        }
+        if (resolved->sites.key) {
+                r = append_key(m, resolved->sites.key);
                 if (r < 0)
                         return r;
         }

@@ -87,11 +87,81 @@ static int take_exits(Packet *packet, FunctionExits *exits) {
                        ?: free_and_strdup(&exits->several, packet_take_text(packet));
 }
 
+static void put_argument_places(Packet *packet, const ElfArgumentPlaces *places) {
+        packet_put_number(packet, places->n);
+        for (size_t i = 0; i < places->n; i++) {
+                const ElfArgument *argument = &places->places[i].argument;
+
+                packet_put_number(packet, places->places[i].offset);
+                packet_put_number(packet, argument->kind);
+                packet_put_number(packet, argument->size);
+                packet_put_number(packet, argument->is_signed);
+                packet_put_number(packet, argument->scale);
+                packet_put_number(packet, argument->base);
+                packet_put_number(packet, argument->index);
+                packet_put_number(packet, (uint64_t) argument->value);
+        }
+}
+
+/* Nonsense reads no more than registers and memory of the measured program. */
+static ElfArgument take_argument(Packet *packet) {
+        ElfArgument argument;
+
+        argument.kind = (ElfArgumentKind) (packet_take_number(packet) % ELF_ARGUMENT_N_KINDS);
+        argument.size = (uint8_t) packet_take_number(packet);
+        argument.is_signed = packet_take_number(packet);
+        argument.scale = (uint8_t) packet_take_number(packet);
+        argument.base = (uint16_t) (packet_take_number(packet) % ELF_REGISTERS_SIZE);
+        argument.index = (uint16_t) (packet_take_number(packet) % ELF_REGISTERS_SIZE);
+        argument.value = (int64_t) packet_take_number(packet);
+        return argument;
+}
+
+static bool take_argument_places(Packet *packet, ElfArgumentPlaces *places) {
+        uint64_t n = packet_take_number(packet);
+
+        if (n == 0 || n > ELF_ARGUMENT_PLACES_MAX)
+                return false;
+        for (; places->n < n; places->n++) {
+                places->places[places->n].offset = packet_take_number(packet);
+                places->places[places->n].argument = take_argument(packet);
+        }
+        return true;
+}
+
+static void put_key(Packet *packet, const WindowKey *key) {
+        packet_put_number(packet, key ? key->number : 0);
+        if (!key)
+                return;
+        put_argument_places(packet, &key->start);
+        put_argument_places(packet, &key->stop);
+}
+
+static int take_key(Packet *packet, BindingSites *sites) {
+        uint64_t number = packet_take_number(packet);
+        _cleanup_free_ WindowKey *key = NULL;
+
+        if (number == 0)
+                return 0;
+        if (number > ELF_ARGUMENTS_MAX || sites->how != TLOB_STOP_PLACE || sites->has_frame)
+                return -EBADMSG;
+        key = calloc(1, sizeof(*key));
+        if (!key)
+                return -ENOMEM;
+        key->number = (unsigned) number;
+        if (!take_argument_places(packet, &key->start) || !take_argument_places(packet, &key->stop))
+                return -EBADMSG;
+        free(sites->key);
+        sites->key = TAKE_PTR(key);
+        return 0;
+}
+
 /* How windows end. */
 static void put_stop(Packet *packet, const BindingSites *sites) {
         packet_put_number(packet, sites->how);
         packet_put_number(packet, sites->has_frame);
         put_exits(packet, &sites->exits);
+        put_key(packet, sites->key);
 }
 
 static int take_stop(Packet *packet, BindingSites *sites) {
@@ -106,7 +176,7 @@ static int take_stop(Packet *packet, BindingSites *sites) {
             (how == TLOB_STOP_EXITS || how == TLOB_STOP_GO) != (sites->exits.n > 0))
                 return -EBADMSG;
         sites->how = (enum tlob_stop) how;
-        return 0;
+        return take_key(packet, sites);
 }
 
 static int take_kinds(Packet *packet, BindingResolved *resolved) {

@@ -11,6 +11,7 @@
 
 #include "binding/keys.h"
 #include "binding/resolve.h"
+#include "binding/window-key.h"
 #include "test.h"
 
 static Binding *make(const char *name) {
@@ -432,21 +433,29 @@ static void test_handed_over(void **state) {
         assert_null(old->measurement.past.lengths);
 }
 
+static void test_key(void **state) {
+        static const char *const bad[] = { "arg",    "arg0", "arg13", "arg01", "arg1 ",
+                                           "arg1.5", "Arg1", "1",     "arg-1", "arg+1" };
+        unsigned number = 0;
+
+        assert_ok(window_key_parse("arg12", &number));
+        assert_int_equal(number, 12);
+        assert_ok(window_key_parse("", &number));
+        assert_int_equal(number, 0);
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+                if (window_key_parse(bad[i], &number) != -EINVAL)
+                        fail_msg("\"%s\" is taken for a key", bad[i]);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_names),
-                cmocka_unit_test(test_defaults),
-                cmocka_unit_test(test_keys),
-                cmocka_unit_test(test_function),
-                cmocka_unit_test(test_build_id),
-                cmocka_unit_test(test_bad_values),
-                cmocka_unit_test(test_paths_of_a_process),
-                cmocka_unit_test(test_check),
-                cmocka_unit_test(test_minimum),
-                cmocka_unit_test(test_resolve),
-                cmocka_unit_test(test_errors),
-                cmocka_unit_test(test_state),
-                cmocka_unit_test(test_nothing_stays_behind),
+                cmocka_unit_test(test_key),         cmocka_unit_test(test_names),
+                cmocka_unit_test(test_defaults),    cmocka_unit_test(test_keys),
+                cmocka_unit_test(test_function),    cmocka_unit_test(test_build_id),
+                cmocka_unit_test(test_bad_values),  cmocka_unit_test(test_paths_of_a_process),
+                cmocka_unit_test(test_check),       cmocka_unit_test(test_minimum),
+                cmocka_unit_test(test_resolve),     cmocka_unit_test(test_errors),
+                cmocka_unit_test(test_state),       cmocka_unit_test(test_nothing_stays_behind),
                 cmocka_unit_test(test_handed_over),
         };
 

@@ -149,6 +149,39 @@ static __always_inline void timer_arm(struct tlob_task *t, __u32 slot, __u64 dea
 	}
 }
 
+/* For a slot that is no task's, which no hook comes by: who may arm its timer next does. */
+static __always_inline void timer_leave(const struct tlob_task *t, __u32 slot)
+{
+	if (READ_ONCE(t->next_ns) == TLOB_NEVER)
+		return;
+	if (bpf_map_push_elem(&unarmed_slots, &slot, 0))
+		count(n_timer_failures);
+	else
+		__sync_fetch_and_add(&n_unarmed, 1);
+}
+
+#define TIMERS_LEFT_AT_ONCE 8
+
+static __always_inline void timers_arm_left(void)
+{
+	__u32 slot, i;
+	__u64 now;
+
+	if (!READ_ONCE(n_unarmed))
+		return;
+	now = bpf_ktime_get_ns();
+	for (i = 0; i < TIMERS_LEFT_AT_ONCE && READ_ONCE(n_unarmed); i++) {
+		struct tlob_task *t;
+
+		if (bpf_map_pop_elem(&unarmed_slots, &slot))
+			return;
+		__sync_fetch_and_add(&n_unarmed, -1);
+		t = bpf_map_lookup_elem(&tasks, &slot);
+		if (t && READ_ONCE(t->task) == TLOB_TASK_OF_KEY)
+			timer_arm(t, slot, task_deadline(t), now);
+	}
+}
+
 /*
  * The timer of a task that gets a CPU comes with it: only there can be seen whether frames or
  * system calls are left, when it fires while the task runs.

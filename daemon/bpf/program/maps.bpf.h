@@ -74,6 +74,13 @@ const volatile __u32 slots_max = 0;
 /* Tasks with a slot that is only in the hash: see task_new(). */
 __u32 n_unstored = 0;
 
+/* Those of windows with a key, and of these such whose deadline has no timer yet. */
+__u32 n_keyed = 0;
+__u32 n_unarmed = 0;
+
+/* The entries of keyed_processes. */
+__u32 n_keyed_processes = 0;
+
 /* No slot from here on was ever in use. */
 __u32 slots_end = 0;
 
@@ -316,6 +323,40 @@ struct {
 	__type(key, __u64);
 	__type(value, __u32);
 } slots_by_task SEC(".maps");
+
+/* By TLOB_KEY_SIDE(), of bindings whose windows have keys: where these lie. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tlob_key_places);
+} key_places SEC(".maps");
+
+/* From the key of an open window to its slot, and to the ticket of that: see keyed.bpf.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, struct tlob_key);
+	__type(value, __u64);
+} keyed_windows SEC(".maps");
+
+/* The processes that have, or had, windows with a key, by their id as the kernel counts. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, __u32);
+	__type(value, __u8);
+} keyed_processes SEC(".maps");
+
+/* The slots that n_unarmed counts. */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, 1);
+	__type(value, __u32);
+} unarmed_slots SEC(".maps");
 
 /*
  * One for each slot. In a map of their own: before Linux 7.0 a uprobe program may not even look

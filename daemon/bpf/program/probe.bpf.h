@@ -4,6 +4,7 @@
 
 #include "bpf/program/deadline.bpf.h"
 #include "bpf/program/go.bpf.h"
+#include "bpf/program/keyed.bpf.h"
 #include "bpf/program/process.bpf.h"
 #include "bpf/program/site.bpf.h"
 #include "bpf/program/uprobe.bpf.h"
@@ -177,7 +178,9 @@ __noinline int binding_hit(struct hit *hit, __u32 binding)
 	b = binding_of_hit(hit, binding);
 	if (!b)
 		return 0;
-	if (hit->side == SIDE_START)
+	if (b->is_keyed)
+		keyed_note(hit, binding, stats);
+	else if (hit->side == SIDE_START)
 		binding_start(hit, binding, b, stats);
 	else
 		binding_unmatched(hit, b, stats);
@@ -214,6 +217,7 @@ static __always_inline __u32 on_start(struct pt_regs *ctx)
 	if (site) {
 		site_count_hit(SIDE_START, (__u32)hit.cookie);
 		site_hit(site, &hit);
+		keyed_hit(&hit);
 	}
 	task_has_frame(hit.slot, hit.stack_pointer);
 	return hit.slot;
@@ -225,6 +229,7 @@ static __always_inline void on_start_arm(struct pt_regs *ctx)
 	__u32 slot = on_start(ctx);
 	struct tlob_task *t;
 
+	timers_arm_left();
 	if (slot == NO_SLOT)
 		return;
 	t = bpf_map_lookup_elem(&tasks, &slot);
@@ -245,7 +250,7 @@ static __always_inline void on_start_bridge(struct pt_regs *ctx)
 	__u32 slot = on_start(ctx);
 	struct tlob_task *t;
 
-	if (slot == NO_SLOT)
+	if (slot == NO_SLOT && !READ_ONCE(n_unarmed))
 		return;
 	deadline_bridge(slot);
 	t = bpf_map_lookup_elem(&tasks, &slot);
@@ -372,6 +377,7 @@ static __always_inline int on_stop(struct pt_regs *ctx)
 	site_stop(&hit, &at);
 	if (t)
 		task_ended(t);
+	keyed_hit(&hit);
 	return 0;
 }
 

@@ -14,6 +14,9 @@ enum side {
 	SIDE_STOP,
 };
 
+/* So many bindings whose windows have keys a hit can be for. */
+#define HIT_KEYED_MAX 2
+
 /* A probe that was hit. */
 struct hit {
 	__u64 cookie;
@@ -26,6 +29,8 @@ struct hit {
 	__u32 slot;
 	__u32 side;
 	__u32 call; /* as in tlob_window; the site is the call's then */
+	/* Those, plus one; 0: none. They come last: their work needs much room on the stack. */
+	__u32 keyed[HIT_KEYED_MAX];
 };
 
 #define LEVEL_UNKNOWN (~0U)

@@ -189,6 +189,13 @@ static __always_inline bool slots_are_short(void)
 	return READ_ONCE(slots_used) > slots_max / 2;
 }
 
+static __always_inline void task_note_ids(struct tlob_task *t, struct task_struct *task)
+{
+	t->tid = pidns_inum ? pid_in_namespace(task) : task->pid;
+	t->pid = pidns_inum ? pid_in_namespace(task->group_leader) : task->tgid;
+	t->kernel_tid = task->pid;
+}
+
 /* Gives the current task a slot. The hooks see it from the moment that it is in the storage. */
 static __noinline __u32 task_new(void)
 {
@@ -208,9 +215,7 @@ static __noinline __u32 task_new(void)
 	slots_grow(slot);
 
 	t->task = key;
-	t->tid = pidns_inum ? pid_in_namespace(task) : task->pid;
-	t->pid = pidns_inum ? pid_in_namespace(task->group_leader) : task->tgid;
-	t->kernel_tid = task->pid;
+	task_note_ids(t, task);
 	t->n_sleeps = t->over_sleep = t->woken_by.time_ns = 0;
 	holders_forget(t);
 	t->state = TLOB_RUNNING;
@@ -493,7 +498,7 @@ static __always_inline bool task_snapshot_remote(struct tlob_task *t, struct sna
 			ret->total_ns[TLOB_RUNNING] += past;
 		else if (state == TLOB_WAITING)
 			ret->total_ns[TLOB_WAITING] += past;
-		else
+		else if (state == TLOB_SLEEPING)
 			ret->total_ns[TLOB_SLEEPING] += past;
 		*ret_state = state;
 		return true;

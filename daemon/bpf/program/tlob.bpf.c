@@ -85,6 +85,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		return 0;
 	if (READ_ONCE(n_waiters) && waiters_credit())
 		cpu_given_to(next);
+	timers_arm_left();
 	if (!task_may_have_slot(prev) && !task_may_have_slot(next))
 		return 0;
 	out = task_current(prev, &out_slot);
@@ -196,7 +197,10 @@ int BPF_PROG(on_tick)
 	__u32 slot;
 
 	interrupts_learn();
-	if (!task_may_have_slot(task) || !hooks_act())
+	if (!hooks_act())
+		return 0;
+	timers_arm_left();
+	if (!task_may_have_slot(task))
 		return 0;
 	t = task_current(task, &slot);
 	if (!t)
@@ -220,6 +224,8 @@ static __always_inline int end_current(__u32 end)
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 slot;
 
+	if (end == TLOB_END_EXEC || !task->signal->live.counter)
+		keyed_end_process(end);
 	if (!task_current(task, &slot))
 		return 0;
 	task_end(slot, end);
@@ -236,6 +242,15 @@ SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
 	return end_current(TLOB_END_EXIT);
+}
+
+/* What a process leaves open has no other to catch it. Who gets here second finds nothing left. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit_again, struct task_struct *task)
+{
+	if (!task->signal->live.counter)
+		keyed_end_process(TLOB_END_EXIT);
+	return 0;
 }
 
 /* Its thread id may change too, so the task begins anew. */

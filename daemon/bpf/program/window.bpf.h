@@ -126,16 +126,40 @@ static __always_inline __u64 window_stolen(const struct tlob_task *t, const stru
 	return stolen < running_ns ? stolen : running_ns;
 }
 
+/* What is known of the task of a window, at that moment. It need not be the current one. */
+static __always_inline void record_tell_task(struct tlob_record *r, const struct tlob_task *t,
+					     __u32 slot, __u32 place, __u32 state)
+{
+	const struct tlob_window *w = window_at(t, place);
+	struct task_struct *task = (struct task_struct *)t->task;
+
+	r->stolen_ns = window_stolen(t, w, task, r->spent_ns[TLOB_RUNNING]);
+	r->state = state;
+	r->cgroup_id = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
+	BPF_CORE_READ_INTO(&r->comm, task, comm);
+	waker_tell(&r->woken_by, t, w);
+	holder_tell(&r->preempted_by, t, slot, place, r->spent_ns[TLOB_WAITING], state, r->time_ns);
+}
+
+/* The same of one that has a key: who began it. */
+static __always_inline void record_tell_keyed(struct tlob_record *r, const struct tlob_task *t)
+{
+	r->stolen_ns = 0;
+	r->state = TLOB_N_STATES;
+	r->cgroup_id = t->keyed.cgroup_id;
+	__builtin_memcpy(r->comm, t->keyed.comm, sizeof(r->comm));
+	r->woken_by.time_ns = r->preempted_by.time_ns = 0;
+}
+
 /*
  * A record of the window in that place, with everything but type, id and end; NULL if there is no
- * room. The task need not be the current one.
+ * room.
  */
 static __always_inline struct tlob_record *record_reserve(const struct tlob_task *t, __u32 slot,
 							  __u32 place, const struct verdict *v,
 							  const struct snapshot *at, __u32 state)
 {
 	const struct tlob_window *w = window_at(t, place);
-	struct task_struct *task = (struct task_struct *)t->task;
 	struct tlob_record *r;
 
 	r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
@@ -149,17 +173,15 @@ static __always_inline struct tlob_record *record_reserve(const struct tlob_task
 	r->spent_ns[TLOB_RUNNING] = v->spent_ns[TLOB_RUNNING];
 	r->spent_ns[TLOB_WAITING] = v->spent_ns[TLOB_WAITING];
 	r->spent_ns[TLOB_SLEEPING] = v->spent_ns[TLOB_SLEEPING];
-	r->stolen_ns = window_stolen(t, w, task, v->spent_ns[TLOB_RUNNING]);
 	r->late_ns = at->now - v->passed_ns;
 	r->budget = v->budget;
 	r->exceeded = v->exceeded;
-	r->state = state;
 	r->tid = t->tid;
 	r->pid = t->pid;
-	r->cgroup_id = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
-	BPF_CORE_READ_INTO(&r->comm, task, comm);
-	waker_tell(&r->woken_by, t, w);
-	holder_tell(&r->preempted_by, t, slot, place, v->spent_ns[TLOB_WAITING], state, at->now);
+	if (t->task == TLOB_TASK_OF_KEY)
+		record_tell_keyed(r, t);
+	else
+		record_tell_task(r, t, slot, place, state);
 	return r;
 }
 

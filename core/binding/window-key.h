@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BINDING_WINDOW_KEY_H
+#define BINDING_WINDOW_KEY_H
+
+#include "binding/binding.h"
+
+/*
+ * The key of windows that another thread may end than began them: an argument of both places, which
+ * has the same value for one window, such as the address of a request (Key=arg1). A mark has one if
+ * the program gives it.
+ */
+
+#define WINDOW_KEY "arg"
+
+/* "arg1" to "arg12", or "" for 0. Returns 0 or -EINVAL. */
+int window_key_parse(const char *text, unsigned *ret);
+
+/* Which argument it is: as it was found, else as configured; 0: none. */
+unsigned window_key_number(const Binding *binding);
+
+/*
+ * Finds where the key lies at both places, which are resolved: sites->key. Does nothing if there is
+ * none. Returns 0, or a negative errno with a sentence in *ret_error.
+ */
+int window_key_resolve(const Binding *binding, const ElfFile *elf, BindingSites *sites,
+                       char **ret_error);
+
+#endif

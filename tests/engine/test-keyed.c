@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Windows that another thread ends than began them, against what the program does
+ * (engine/juggler.c).
+ */
+
+#include <stdlib.h>
+
+#include "binding/resolve.h"
+#include "engine.h"
+#include "test.h"
+
+#define MSEC UINT64_C(1000000)
+
+static const char *juggler_path(void) {
+        const char *path = getenv("TLOB_TEST_JUGGLER");
+
+        if (!path)
+                fail_msg("TLOB_TEST_JUGGLER does not name the program with keys.");
+        return path;
+}
+
+static uint32_t add_mark(Engine *engine, const char *budget) {
+        return engine_add(engine,
+                          KEYS("Executable", juggler_path(), "Mark", "ball", "BudgetSec", budget),
+                          NULL);
+}
+
+static uint32_t add_pair(Engine *engine, const char *start, const char *stop, const char *key) {
+        return engine_add(engine,
+                          KEYS("Executable", juggler_path(), "Start", start, "Stop", stop, "Key",
+                               key, "BudgetSec", "1s"),
+                          NULL);
+}
+
+static void run(Engine *engine, Victim *victim, const char *words) {
+        program_start(victim, juggler_path(), words);
+        victim_finish(victim);
+        engine_collect(engine);
+        assert_int_equal(victim->status, 0);
+}
+
+static Counters counters(Engine *engine, uint32_t index) {
+        return engine_statistics(engine, index).counters;
+}
+
+/* So many windows, each from its begin to its end, and nothing else. */
+static void assert_whole(Engine *engine, uint32_t index, uint64_t n) {
+        Counters c = counters(engine, index);
+
+        assert_int_equal(c.starts, n);
+        assert_int_equal(c.in_budget + c.violated, n);
+        assert_int_equal(c.nested + c.unmatched + c.over_limit, 0);
+        assert_int_equal(c.ended[TLOB_END_ABANDONED] + c.ended[TLOB_END_EXIT], 0);
+}
+
+static void test_another_thread(void **state) {
+        uint32_t mark = add_mark(*state, "1s");
+        uint32_t call = add_pair(*state, "juggler_throw", "juggler_catch", "arg1");
+        _cleanup_(victim_done) Victim victim = {};
+
+        run(*state, &victim, "pass:500 call:300");
+        assert_whole(*state, mark, 500);
+        assert_whole(*state, call, 300);
+}
+
+/* In registers, on the stack, and as a constant. */
+static void test_places_of_arguments(void **state) {
+        uint32_t index = add_pair(*state, "usdt:juggler:throw", "usdt:juggler:catch", "arg2");
+        _cleanup_(victim_done) Victim victim = {};
+
+        run(*state, &victim, "probe:300");
+        assert_whole(*state, index, 300);
+}
+
+static void test_crowd(void **state) {
+        uint32_t index = add_mark(*state, "1s");
+        _cleanup_(victim_done) Victim victim = {};
+
+        run(*state, &victim, "crowd:2000");
+        assert_whole(*state, index, 6000);
+}
+
+/* What the thread does meanwhile that began it is not known to be part of it. */
+static void assert_is_keyed(const Report *report) {
+        assert_int_equal(report->state, TLOB_N_STATES);
+        for (size_t i = 0; i < TLOB_N_STATES; i++)
+                assert_true(report->spent_ns[i] == STATISTIC_UNKNOWN);
+        assert_int_equal(report->budget, TLOB_BUDGET_TOTAL);
+        assert_string_equal(report->comm, "juggler");
+        assert_int_not_equal(report->cgroup_id, 0);
+}
+
+static void test_deadline(void **state) {
+        Engine *engine = *state;
+        uint32_t index = add_mark(engine, "5ms");
+        const Report *violation, *completion;
+        _cleanup_(victim_done) Victim victim = {};
+        Statistics statistics;
+        uint64_t length;
+
+        run(engine, &victim, "nap:50000000");
+        assert_int_equal(victim.n_windows, 1);
+        length = victim.windows[0].end_ns - victim.windows[0].start_ns;
+        assert_int_equal(engine_count(engine, REPORT_VIOLATION, index), 1);
+        assert_int_equal(engine_count(engine, REPORT_COMPLETION, index), 1);
+        violation = engine_report(engine, REPORT_VIOLATION, index, 0);
+        completion = engine_report(engine, REPORT_COMPLETION, index, 0);
+        assert_is_keyed(violation);
+        assert_is_keyed(completion);
+        assert_int_equal(violation->id, completion->id);
+        assert_int_equal(violation->tid, victim.windows[0].tid);
+        /* While it was open. */
+        assert_true(violation->elapsed_ns >= 5 * MSEC);
+        assert_true(machine_is_emulated() || violation->elapsed_ns < 20 * MSEC);
+        assert_true(completion->elapsed_ns >= 50 * MSEC);
+        assert_true(completion->elapsed_ns <= length);
+        assert_int_equal(completion->end, TLOB_END_STOP);
+        statistics = engine_statistics(engine, index);
+        assert_true(statistics.max_ns == completion->elapsed_ns);
+        assert_true(statistics.counters.spent_ns[TLOB_RUNNING] == STATISTIC_UNKNOWN);
+}
+
+/* The address of a ball that was dropped comes again with another one. */
+static void test_lost_end(void **state) {
+        uint32_t index = add_mark(*state, "1s");
+        _cleanup_(victim_done) Victim victim = {};
+        Counters c;
+
+        run(*state, &victim, "begin:7 begin:8 begin:7 end:8 end:7 end:7");
+        c = counters(*state, index);
+        assert_int_equal(c.starts, 3);
+        assert_int_equal(c.in_budget, 2);
+        assert_int_equal(c.ended[TLOB_END_ABANDONED], 1);
+        assert_int_equal(c.unmatched, 1);
+}
+
+static void test_exit(void **state) {
+        uint32_t index = add_mark(*state, "1s");
+        _cleanup_(victim_done) Victim victim = {}, again = {};
+
+        run(*state, &victim, "lose:40 pass:2");
+        assert_int_equal(counters(*state, index).ended[TLOB_END_EXIT], 40);
+        run(*state, &again, "lose:3 exec");
+        assert_int_equal(counters(*state, index).ended[TLOB_END_EXEC], 3);
+        assert_int_equal(engine_statistics(*state, index).open, 0);
+        assert_int_equal(counters(*state, index).in_budget, 2);
+}
+
+/* A child has the same addresses, and other windows. */
+static void test_fork(void **state) {
+        uint32_t index = add_mark(*state, "1s");
+        _cleanup_(victim_done) Victim victim = {};
+        Counters c;
+
+        run(*state, &victim, "fork:20 end:20");
+        c = counters(*state, index);
+        assert_int_equal(c.starts, 2);
+        assert_int_equal(c.in_budget, 1);
+        assert_int_equal(c.unmatched, 1);
+        assert_int_equal(c.ended[TLOB_END_EXIT], 1);
+}
+
+/* One that loses all of its ends leaves slots for others, and gets them back. */
+static void test_limit(void **state) {
+        uint32_t index = add_mark(*state, "1s");
+        _cleanup_(victim_done) Victim victim = {};
+        Counters c;
+
+        for (unsigned i = 0; i < 3; i++) {
+                _cleanup_(victim_done) Victim loser = {};
+
+                run(*state, &loser, "lose:1000");
+        }
+        c = counters(*state, index);
+        assert_int_equal(c.starts, 3000);
+        assert_int_equal(c.ended[TLOB_END_EXIT], 3 * ENGINE_TASKS_MAX / 4);
+        assert_int_equal(c.over_limit, 3000 - c.ended[TLOB_END_EXIT]);
+        run(*state, &victim, "pass:100");
+        assert_int_equal(counters(*state, index).in_budget, 100);
+}
+
+/* With windows open, of which one is over its budget. */
+static void test_removed(void **state) {
+        Engine *engine = *state;
+        uint32_t index = add_mark(engine, "1ms"), other;
+        _cleanup_(victim_done) Victim victim = {};
+        const Report *completion;
+        Statistics final;
+
+        program_start(&victim, juggler_path(), "begin:1 begin:2 say:begun end:1 end:2 pass:50");
+        victim_expect(&victim, "begun");
+        while (engine_statistics(engine, index).counters.violations < 2)
+                engine_collect(engine);
+        engine_remove(engine, index, &final);
+        assert_int_equal(final.counters.ended[TLOB_END_REMOVED], 2);
+        assert_int_equal(engine_count(engine, REPORT_COMPLETION, index), 2);
+        completion = engine_report(engine, REPORT_COMPLETION, index, 0);
+        assert_int_equal(completion->end, TLOB_END_REMOVED);
+        assert_is_keyed(completion);
+        other = add_mark(engine, "1s");
+        victim_continue(&victim);
+        victim_finish(&victim);
+        assert_int_equal(counters(engine, other).in_budget, 50);
+        assert_int_equal(counters(engine, other).unmatched, 2);
+}
+
+/* A shorter budget holds for what is open. */
+static void test_set_budget(void **state) {
+        Engine *engine = *state;
+        uint64_t budgets[TLOB_N_BUDGETS];
+        uint32_t index = add_mark(engine, "infinity");
+        _cleanup_(victim_done) Victim victim = {};
+
+        program_start(&victim, juggler_path(), "begin:1 say:begun end:1");
+        victim_expect(&victim, "begun");
+        for (size_t i = 0; i < TLOB_N_BUDGETS; i++)
+                budgets[i] = i == TLOB_BUDGET_TOTAL ? MSEC : BUDGET_NONE;
+        assert_ok(engine->backend->ops->set_budget(engine->backend, index, budgets));
+        while (counters(engine, index).violations == 0)
+                engine_collect(engine);
+        victim_continue(&victim);
+        victim_finish(&victim);
+        assert_int_equal(counters(engine, index).violated, 1);
+}
+
+static void assert_refused(const char *const *keys, const char *words) {
+        _cleanup_(binding_file_freep) BindingFile *file = NULL;
+        _cleanup_(binding_freep) Binding *binding = NULL;
+        _cleanup_free_ char *reason = NULL;
+
+        assert_ok(binding_new("other", &binding));
+        engine_set_keys(binding, keys);
+        assert_true(binding_resolve(binding, &file, &reason) < 0);
+        assert_non_null(reason);
+        if (!strstr(reason, words))
+                fail_msg("\"%s\" does not say \"%s\"", reason, words);
+}
+
+#define REFUSED(words, ...)                                                                        \
+        assert_refused(KEYS("Executable", juggler_path(), "BudgetSec", "1s", __VA_ARGS__), words)
+
+static void test_refused(void **state) {
+        (void) state;
+        REFUSED("has no arg1: it has no arguments", "Mark", "torch");
+        REFUSED("has no arg3, but only", "Start", "usdt:juggler:throw", "Stop",
+                "usdt:juggler:catch", "Key", "arg3");
+        REFUSED("only the first 6 arguments", "Start", "juggler_throw", "Stop", "juggler_catch",
+                "Key", "arg7");
+        REFUSED("not the beginning of a function", "Start", "juggler_throw", "Stop",
+                "juggler_catch+1", "Key", "arg1");
+        REFUSED("not possible with Stop=return", "Function", "juggler_throw", "Key", "arg1");
+        REFUSED("no budget of a state", "Mark", "ball", "SleepingBudgetSec", "1ms");
+        REFUSED("a budget of a state", "Start", "juggler_throw", "Stop", "juggler_catch", "Key",
+                "arg1", "RunningBudgetSec", "1ms");
+        REFUSED("Backend=kernel", "Start", "juggler_throw", "Stop", "juggler_catch", "Key", "arg1",
+                "Backend", "kernel");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, engine_setup, engine_teardown)
+
+ENGINE_TESTS(keyed) {
+        const struct CMUnitTest tests[] = {
+                TEST(test_another_thread), TEST(test_places_of_arguments),
+                TEST(test_crowd),          TEST(test_deadline),
+                TEST(test_lost_end),       TEST(test_exit),
+                TEST(test_fork),           TEST(test_limit),
+                TEST(test_removed),        TEST(test_set_budget),
+                TEST(test_refused),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
