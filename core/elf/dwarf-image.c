@@ -17,11 +17,10 @@
 #include "elf/machine.h"
 #include "elf/section.h"
 
-#define IMAGE_SIZE_MAX (UINT64_C(256) << 20)
-#define N_MAX          5
-#define NAME_SIZE      32
-#define GAP            16 /* zeros behind each section: libdw may read a string past its end */
-#define GNU_HEADER     12 /* "ZLIB" and the size, of .zdebug_ sections */
+#define N_MAX      5
+#define NAME_SIZE  32
+#define GAP        16 /* zeros behind each section: libdw may read a string past its end */
+#define GNU_HEADER 12 /* "ZLIB" and the size, of .zdebug_ sections */
 
 /* What is taken, and how large it will be. */
 typedef struct Part {
@@ -53,7 +52,7 @@ static bool find_gnu(Elf *elf, Part *part) {
 
         (void) snprintf(name, sizeof(name), ".z%s", part->name + 1);
         part->section = section_find_named(elf, name, &header);
-        if (!part->section || header.sh_size > IMAGE_SIZE_MAX)
+        if (!part->section || header.sh_size > DWARF_IMAGE_SIZE_MAX)
                 return false;
         data = elf_rawdata(part->section, NULL);
         if (!data || !data->d_buf || data->d_size < GNU_HEADER)
@@ -81,7 +80,7 @@ static int find_part(Elf *elf, const char *name, Part *ret) {
         }
         part.size = header.sh_size;
         if (header.sh_flags & SHF_COMPRESSED) {
-                if (header.sh_size > IMAGE_SIZE_MAX)
+                if (header.sh_size > DWARF_IMAGE_SIZE_MAX)
                         return -EFBIG;
                 if (!gelf_getchdr(part.section, &packed))
                         return -EBADMSG;
@@ -159,7 +158,7 @@ static int find_parts(Elf *elf, const char *const *names, size_t n, Part *parts,
                         return -ENODATA;
                 if (!parts[found].section)
                         continue;
-                if (parts[found].size > IMAGE_SIZE_MAX - *ret_size)
+                if (parts[found].size > DWARF_IMAGE_SIZE_MAX - *ret_size)
                         return -EFBIG;
                 *ret_size += parts[found++].size + GAP;
         }
@@ -167,7 +166,8 @@ static int find_parts(Elf *elf, const char *const *names, size_t n, Part *parts,
         return 0;
 }
 
-int dwarf_image_make(Elf *elf, const char *const *names, size_t n, DwarfImage *ret) {
+int dwarf_image_make(Elf *elf, const char *const *names, size_t n, size_t size_max,
+                     DwarfImage *ret) {
         _cleanup_(dwarf_image_done) DwarfImage image = {};
         Part parts[N_MAX];
         Layout layout = {};
@@ -179,6 +179,8 @@ int dwarf_image_make(Elf *elf, const char *const *names, size_t n, DwarfImage *r
         r = find_parts(elf, names, n, parts, &found, &size);
         if (r < 0)
                 return r;
+        if (size > size_max)
+                return -EFBIG;
         init_layout(&layout, parts, found);
         image.memory = malloc(sizeof(layout) + size);
         if (!image.memory)
@@ -190,6 +192,7 @@ int dwarf_image_make(Elf *elf, const char *const *names, size_t n, DwarfImage *r
                 return r;
         image.first = image.memory + sizeof(layout);
         image.first_size = parts[0].size;
+        image.size = size;
         image.elf = elf_memory(image.memory, sizeof(layout) + size);
         if (!image.elf)
                 return -ENOMEM;

@@ -24,6 +24,7 @@
 #include "elf/internal.h"
 #include "elf/machine.h"
 #include "elf/read.h"
+#include "elf/section.h"
 #include "elf/unwind.h"
 
 #define SECTIONS_MAX      1000000
@@ -128,7 +129,7 @@ static bool section_count_is_sane(int fd, const ElfW(Ehdr) * header) {
                first.sh_size <= SECTIONS_MAX;
 }
 
-static int check_header(const ElfFile *elf, char **ret_error) {
+static int check_header(const ElfFile *elf, bool only_dwarf, char **ret_error) {
         ElfW(Ehdr) header = {};
         ssize_t n;
 
@@ -148,28 +149,32 @@ static int check_header(const ElfFile *elf, char **ret_error) {
         if (n < (ssize_t) sizeof(header) || header.e_phnum == PN_XNUM ||
             !section_count_is_sane(elf->fd, &header))
                 return sentence_error(-ENOEXEC, ret_error, "%s is a damaged ELF file", elf->path);
-        if (header.e_type != ET_EXEC && header.e_type != ET_DYN)
+        if (header.e_type != ET_EXEC && header.e_type != ET_DYN && !only_dwarf)
                 return sentence_error(-ENOEXEC, ret_error,
                                       "%s is an ELF file, but neither a program nor a library",
                                       elf->path);
         return 0;
 }
 
-static char *to_hex(const unsigned char *data, size_t size) {
+char *elf_build_id_to_hex(const void *data, size_t size) {
         static const char digits[] = "0123456789abcdef";
-        char *hex = malloc(2 * size + 1);
+        const unsigned char *bytes = data;
+        char *hex;
 
+        if (size == 0 || size > BUILD_ID_SIZE_MAX)
+                return NULL;
+        hex = malloc(2 * size + 1);
         if (!hex)
                 return NULL;
         for (size_t i = 0; i < size; i++) {
-                hex[2 * i] = digits[data[i] >> 4];
-                hex[2 * i + 1] = digits[data[i] & 15];
+                hex[2 * i] = digits[bytes[i] >> 4];
+                hex[2 * i + 1] = digits[bytes[i] & 15];
         }
         hex[2 * size] = '\0';
         return hex;
 }
 
-/* Looks for the build-id in the notes of one segment. Returns 1 if it is there. */
+/* Looks for the build-id in some notes. Returns 1 if it is there. */
 static int build_id_from_notes(Elf_Data *notes, char **ret) {
         size_t offset = 0, name, description;
         GElf_Nhdr note;
@@ -182,7 +187,7 @@ static int build_id_from_notes(Elf_Data *notes, char **ret) {
                         continue;
                 if (note.n_descsz == 0 || note.n_descsz > BUILD_ID_SIZE_MAX)
                         continue;
-                *ret = to_hex(data + description, note.n_descsz);
+                *ret = elf_build_id_to_hex(data + description, note.n_descsz);
                 return *ret ? 1 : -ENOMEM;
         }
         return 0;
@@ -211,11 +216,20 @@ static int read_build_id(ElfFile *elf) {
         return 0;
 }
 
-int elf_file_open(const char *path, ElfFile **ret, char **ret_error) {
-        return elf_file_open_in(&ROOT_OWN, path, ret, ret_error);
+/* Where there are no segments. */
+static int read_build_id_section(ElfFile *elf) {
+        GElf_Shdr header;
+        Elf_Data *notes;
+        int r;
+
+        notes = section_data(section_find_named(elf->elf, ".note.gnu.build-id", &header),
+                             NOTES_SIZE_MAX);
+        r = notes ? build_id_from_notes(notes, &elf->build_id) : 0;
+        return r < 0 ? r : 0;
 }
 
-int elf_file_open_in(const Root *root, const char *path, ElfFile **ret, char **ret_error) {
+static int open_in(const Root *root, const char *path, bool only_dwarf, ElfFile **ret,
+                   char **ret_error) {
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         int r;
 
@@ -244,7 +258,7 @@ int elf_file_open_in(const Root *root, const char *path, ElfFile **ret, char **r
         elf->since_ns = now_ns();
         elf->is_settled = clock_read_ns(CLOCK_REALTIME) / NSEC_PER_SEC >
                           (uint64_t) elf->stat.st_ctim.tv_sec + 1;
-        r = check_header(elf, ret_error);
+        r = check_header(elf, only_dwarf, ret_error);
         if (r < 0)
                 return r;
 
@@ -253,12 +267,24 @@ int elf_file_open_in(const Root *root, const char *path, ElfFile **ret, char **r
         if (!elf->elf || elf_kind(elf->elf) != ELF_K_ELF)
                 return sentence_error(-ENOEXEC, ret_error, "%s is a damaged ELF file: %s",
                                       elf->path, elf_errmsg(-1));
-        r = read_build_id(elf);
+        r = only_dwarf ? read_build_id_section(elf) : read_build_id(elf);
         if (r < 0)
                 return r;
 
         *ret = TAKE_PTR(elf);
         return 0;
+}
+
+int elf_file_open(const char *path, ElfFile **ret, char **ret_error) {
+        return open_in(&ROOT_OWN, path, false, ret, ret_error);
+}
+
+int elf_file_open_in(const Root *root, const char *path, ElfFile **ret, char **ret_error) {
+        return open_in(root, path, false, ret, ret_error);
+}
+
+int elf_file_open_dwarf_in(const Root *root, const char *path, ElfFile **ret) {
+        return open_in(root, path, true, ret, NULL);
 }
 
 void elf_file_set_debug_directory(ElfFile *elf, const char *directory) {

@@ -7,10 +7,11 @@
  *
  * All entries are looked at twice: once for the function's own entry, once for the copies. Of a
  * large program that takes longer than anybody wants to wait, so the count may be incomplete. Where
- * units are in files of their own (-gsplit-dwarf), it is, too. What is in the file that several
- * share (dwz -m) is there once only, so its offset there tells enough of a function that is in
- * there, and that file is not opened: where it is says a file that nobody need believe. Of other
- * functions the count is incomplete then, if copies of any are in there.
+ * units are in files of their own (-gsplit-dwarf), it is, too. What several files have in common
+ * (dwz -m) is in another file, in which nothing else is looked at than what the entries here refer
+ * to. It is there once only: where that file is missing, the offset there still tells enough of a
+ * function that is in there. Of other functions the count is incomplete then, if copies of any are
+ * in there.
  *
  * A function of which there are only copies has no symbol. Its own entry says so, and has its
  * linkage name, if that is external; else its plain name is there, or in another entry, its
@@ -39,22 +40,24 @@ typedef struct Search {
         uint64_t deadline_ns;
         uint64_t n_steps;
         bool found;
-        Dwarf_Off origin; /* the function's abstract entry, or its own */
-        bool is_shared;   /* that is in another file */
-        const char *name; /* that copies in other units have, too; NULL: none have */
-        bool is_linkage;  /* it is a linkage name */
+        const void *origin; /* the function's abstract entry, or its own: where it is in memory */
+        Dwarf_Off shared;   /* where it is in the common file, if that is missing */
+        bool is_shared;     /* it is there */
+        bool has_common;    /* that file is open */
+        const char *name;   /* that copies in other units have, too; NULL: none have */
+        bool is_linkage;    /* it is a linkage name */
         InlinedCopies copies;
         struct {
-                Dwarf_Off origin;
+                const void *origin;
                 bool is_known, is_ours;
-        } known[KNOWN_SIZE]; /* what was found out, by a part of the offset */
+        } known[KNOWN_SIZE]; /* what was found out, by a part of the address */
         const char *wanted;  /* the name, if it is a name that is looked for */
         size_t wanted_length;
         size_t path_length;       /* of it, what comes before the arguments */
         const Dwarf_Die *parents; /* of the entry that is visited, the outermost first */
         size_t n_parents;
-        Dwarf_Off declared[DECLARED_N]; /* the last entries with the wanted path */
-        size_t n_declared;              /* all there were */
+        const void *declared[DECLARED_N]; /* the last entries with the wanted path */
+        size_t n_declared;                /* all there were */
 } Search;
 
 /* Returns 1 to go on, 0 to stop, and 2 to leave out what is below it. */
@@ -134,10 +137,11 @@ static void take_name(Search *search, Dwarf_Die *die) {
 }
 
 /*
- * The offset that an attribute refers to in a file that is shared with others: as dwz writes it, or
- * as DWARF 5 has it.
+ * The offset that an attribute refers to in the common file, if that is not open: as dwz writes it,
+ * or as DWARF 5 has it.
  */
-static bool shared_offset(const Dwarf_Attribute *value, Dwarf_Die *die, Dwarf_Off *ret) {
+static bool shared_offset(const Search *search, const Dwarf_Attribute *value, Dwarf_Die *die,
+                          Dwarf_Off *ret) {
         uint8_t address_size, offset_size = 0;
         uint32_t narrow;
         Dwarf_Die unit;
@@ -146,7 +150,7 @@ static bool shared_offset(const Dwarf_Attribute *value, Dwarf_Die *die, Dwarf_Of
                 offset_size = sizeof(narrow);
         else if (value->form == DW_FORM_ref_sup8)
                 offset_size = sizeof(*ret);
-        else if (value->form != DW_FORM_GNU_ref_alt ||
+        else if (value->form != DW_FORM_GNU_ref_alt || search->has_common ||
                  !dwarf_diecu(die, &unit, &address_size, &offset_size))
                 return false;
         /* Behind the section there are zeros: see dwarf-image.c. */
@@ -169,24 +173,24 @@ static int find_function(Search *search, Dwarf_Die *die) {
             address != search->address)
                 return 2;
         search->found = true;
-        search->origin = dwarf_dieoffset(die);
+        search->origin = die->addr;
         if (!dwarf_attr(die, DW_AT_abstract_origin, &value)) {
                 take_name(search, die);
                 return 0;
         }
-        search->is_shared = shared_offset(&value, die, &search->origin);
+        search->is_shared = shared_offset(search, &value, die, &search->shared);
         if (search->is_shared)
                 return 0;
         if (dwarf_formref_die(&value, &origin))
-                search->origin = dwarf_dieoffset(&origin);
+                search->origin = origin.addr;
         take_name(search, die);
         return 0;
 }
 
-static bool is_ours(const Search *search, Dwarf_Die *origin) {
+static bool is_ours(Search *search, Dwarf_Die *origin) {
         const char *name;
 
-        if (dwarf_dieoffset(origin) == search->origin && !search->is_shared)
+        if (origin->addr == search->origin)
                 return true;
         if (!search->name)
                 return false;
@@ -197,14 +201,15 @@ static bool is_ours(const Search *search, Dwarf_Die *origin) {
         return name && streq(name, search->name);
 }
 
-static bool is_ours_as_known(Search *search, Dwarf_Die *origin) {
-        Dwarf_Off offset = dwarf_dieoffset(origin);
-        size_t i = (offset ^ offset / KNOWN_SIZE) % KNOWN_SIZE;
+/* Asks once only, as long as there is room. */
+static bool is_as_known(Search *search, Dwarf_Die *origin, bool (*ask)(Search *, Dwarf_Die *)) {
+        uintptr_t address = (uintptr_t) origin->addr;
+        size_t i = (address ^ address / KNOWN_SIZE) % KNOWN_SIZE;
 
-        if (!search->known[i].is_known || search->known[i].origin != offset) {
+        if (!search->known[i].is_known || search->known[i].origin != origin->addr) {
                 search->known[i].is_known = true;
-                search->known[i].origin = offset;
-                search->known[i].is_ours = is_ours(search, origin);
+                search->known[i].origin = origin->addr;
+                search->known[i].is_ours = ask(search, origin);
         }
         return search->known[i].is_ours;
 }
@@ -218,15 +223,15 @@ static int count_copy(Search *search, Dwarf_Die *die) {
             !dwarf_attr(die, DW_AT_abstract_origin, &value))
                 return 1;
         /* Of those there, the names are not known. */
-        if (shared_offset(&value, die, &shared)) {
+        if (shared_offset(search, &value, die, &shared)) {
                 if (search->is_shared)
-                        search->copies.n += shared == search->origin;
+                        search->copies.n += shared == search->shared;
                 else
                         search->copies.is_complete = false;
         } else if (!dwarf_formref_die(&value, &origin))
                 search->copies.is_complete = false;
         else
-                search->copies.n += is_ours_as_known(search, &origin);
+                search->copies.n += is_as_known(search, &origin, is_ours);
         return 1;
 }
 
@@ -277,28 +282,76 @@ static bool has_path(const Search *search, Dwarf_Die *die) {
         return n == 0;
 }
 
-static bool is_declared(const Search *search, Dwarf_Die *die) {
+/* What is declared is remembered. */
+static void note_declared(Search *search, Dwarf_Die *die) {
+        if (has_path(search, die))
+                search->declared[search->n_declared++ % DECLARED_N] = die->addr;
+}
+
+/* Where it is declared, if that is not the entry itself. */
+static Dwarf_Die declaration_of(Dwarf_Die *die) {
         Dwarf_Attribute value;
-        Dwarf_Off offset = dwarf_dieoffset(die);
         Dwarf_Die declaration;
 
-        if (dwarf_formref_die(dwarf_attr(die, DW_AT_specification, &value), &declaration))
-                offset = dwarf_dieoffset(&declaration);
+        return dwarf_formref_die(dwarf_attr(die, DW_AT_specification, &value), &declaration)
+                       ? declaration
+                       : *die;
+}
+
+static bool is_declared(const Search *search, Dwarf_Die *die) {
+        const void *entry = declaration_of(die).addr;
+
         for (size_t i = 0; i < search->n_declared && i < DECLARED_N; i++)
-                if (search->declared[i] == offset)
+                if (search->declared[i] == entry)
                         return true;
         return false;
+}
+
+static int look_for_declared(Search *search, Dwarf_Die *die) {
+        if (dwarf_tag(die) != DW_TAG_subprogram)
+                return 1;
+        note_declared(search, die);
+        return 2;
+}
+
+/* Is that what the function of a copy is called? Its parents are not known yet. */
+static bool is_wanted(Search *search, Dwarf_Die *origin) {
+        Dwarf_Die declaration = declaration_of(origin), unit;
+        const char *name = linkage_name(origin);
+        size_t n = search->path_length;
+
+        /* That can take longer than a step: a look at the clock is next. */
+        search->n_steps = 0;
+        if (name)
+                return declared_name_is_of(search->wanted, search->wanted_length, name);
+        name = string_of(origin, DW_AT_name);
+        if (!name || !take_end(search->wanted, &n, name) ||
+            !dwarf_diecu(&declaration, &unit, NULL, NULL))
+                return false;
+        (void) walk(search, &unit, look_for_declared);
+        return is_declared(search, origin);
+}
+
+/* The common file has functions that are in other programs: those of which a copy is here count. */
+static int find_copy(Search *search, Dwarf_Die *die) {
+        Dwarf_Attribute value;
+        Dwarf_Die origin;
+
+        if (dwarf_formref_die(dwarf_attr(die, DW_AT_abstract_origin, &value), &origin))
+                search->found = is_as_known(search, &origin, is_wanted);
+        return search->found ? 0 : 1;
 }
 
 static int find_name(Search *search, Dwarf_Die *die) {
         const char *linkage;
 
+        if (dwarf_tag(die) == DW_TAG_inlined_subroutine && search->has_common)
+                return find_copy(search, die);
         if (dwarf_tag(die) != DW_TAG_subprogram)
                 return 1;
-        if (has_path(search, die))
-                search->declared[search->n_declared++ % DECLARED_N] = dwarf_dieoffset(die);
+        note_declared(search, die);
         if (!is_inlined(die))
-                return 2;
+                return search->has_common ? 1 : 2;
         linkage = linkage_name(die);
         if (linkage)
                 search->found = declared_name_is_of(search->wanted, search->wanted_length, linkage);
@@ -324,32 +377,46 @@ static void count_in_units(Search *search, Dwarf *dwarf) {
         }
 }
 
-static int read_dwarf(Search *search, Elf *elf, void (*use)(Search *search, Dwarf *dwarf)) {
+static int open_dwarf(Elf *elf, size_t size_max, DwarfImage *ret_image, Dwarf **ret) {
         static const char *const names[] = { ".debug_info", ".debug_abbrev", ".debug_str",
                                              ".debug_addr", ".debug_str_offsets" };
-        _cleanup_(dwarf_image_done) DwarfImage image = {};
-        Dwarf *dwarf;
         int r;
 
-        r = dwarf_image_make(elf, names, ELEMENTSOF(names), &image);
+        r = dwarf_image_make(elf, names, ELEMENTSOF(names), size_max, ret_image);
         if (r < 0)
                 return r;
-        dwarf = dwarf_begin_elf(image.elf, DWARF_C_READ, NULL);
-        if (!dwarf)
-                return -EBADMSG;
+        *ret = dwarf_begin_elf(ret_image->elf, DWARF_C_READ, NULL);
+        return *ret ? 0 : -EBADMSG;
+}
+
+static int read_dwarf(Search *search, ElfFile *elf, void (*use)(Search *search, Dwarf *dwarf)) {
+        _cleanup_(dwarf_image_done) DwarfImage image = {}, common_image = {};
+        Dwarf *dwarf = NULL, *common = NULL;
+        const ElfFile *file;
+        int r;
+
+        r = open_dwarf(elf->elf, DWARF_IMAGE_SIZE_MAX, &image, &dwarf);
+        if (r < 0)
+                return r;
+        file = elf_file_open_common(elf);
+        if (file &&
+            open_dwarf(file->elf, DWARF_IMAGE_SIZE_MAX - image.size, &common_image, &common) >= 0)
+                dwarf_setalt(dwarf, common);
+        search->has_common = common;
         use(search, dwarf);
         (void) dwarf_end(dwarf);
+        (void) dwarf_end(common);
         return 0;
 }
 
 /* That of the file, else that of its debug file. */
 static int read_any(Search *search, ElfFile *elf, void (*use)(Search *search, Dwarf *dwarf)) {
-        const ElfFile *debug;
+        ElfFile *debug;
         int r;
 
-        r = read_dwarf(search, elf->elf, use);
+        r = read_dwarf(search, elf, use);
         debug = r == -ENODATA ? elf_file_open_debug(elf) : NULL;
-        return debug ? read_dwarf(search, debug->elf, use) : r;
+        return debug ? read_dwarf(search, debug, use) : r;
 }
 
 bool inlined_name_find(ElfFile *elf, const char *name, size_t length, uint64_t deadline_ns) {

@@ -45,6 +45,12 @@ static inline uint64_t elf_file_size(const ElfFile *elf) {
 /* What elf_file_free() does with one that is not to be kept; takes NULL. */
 void elf_file_close(ElfFile *elf);
 
+/* As elf_file_open_in(), also if it is neither a program nor a library: its DWARF is wanted. */
+int elf_file_open_dwarf_in(const Root *root, const char *path, ElfFile **ret);
+
+/* In hexadecimal; the caller's. NULL: too short, too long, or for want of memory. */
+char *elf_build_id_to_hex(const void *data, size_t size);
+
 /* That of elf/recent.h, if it is the file that was opened; the caller's then, else NULL. */
 ElfFile *elf_recent_take(const ElfFile *opened);
 

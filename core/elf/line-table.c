@@ -271,7 +271,7 @@ int line_table_find(Elf *elf, const char *file, unsigned line,
         int r;
 
         near_names_init(&search.near, last_part(file), strlen(last_part(file)));
-        r = dwarf_image_make(elf, names, ELEMENTSOF(names), &image);
+        r = dwarf_image_make(elf, names, ELEMENTSOF(names), DWARF_IMAGE_SIZE_MAX, &image);
         while (r >= 0 && (r = search_some(&search, &image, &offset)) > 0)
                 ;
         if (r < 0)

@@ -66,16 +66,21 @@ static int not_in_stripped(const MissingSymbol *missing, size_t n, const char *n
 /* The file names all its functions. */
 static int not_in_full(const MissingSymbol *missing, size_t n, const char *near, char **ret_error) {
         int length = (int) missing->length;
+        const char *other = missing->other_common ?: "";
+        const char *but = missing->other_common ? " (whether it was inlined is not known: " : "";
+        const char *build = missing->other_common ? " is of another build)" : "";
 
         if (*near == '\0')
                 return sentence_error(-ESRCH, ret_error,
-                                      "No function '%.*s' in %s, nor one with a similar name among "
-                                      "its %zu function%s",
-                                      length, missing->name, missing->path, n, n == 1 ? "" : "s");
+                                      "No function '%.*s' in %s%s%s%s, nor one with a similar name "
+                                      "among its %zu function%s",
+                                      length, missing->name, missing->path, but, other, build, n,
+                                      n == 1 ? "" : "s");
         return sentence_error(
                 -ESRCH, ret_error,
-                "No function '%.*s' in %s, which names %zu function%s; near names: %s", length,
-                missing->name, missing->path, n, n == 1 ? "" : "s", near);
+                "No function '%.*s' in %s%s%s%s, which names %zu function%s; near names: %s",
+                length, missing->name, missing->path, but, other, build, n, n == 1 ? "" : "s",
+                near);
 }
 
 /* What .symtab does not have may be exported. */

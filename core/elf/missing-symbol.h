@@ -16,7 +16,8 @@ typedef struct MissingSymbol {
         const SymbolTable *local; /* .symtab, of the file or of its separate debug file */
         const SymbolTable *dynamic;
         const GoTable *go;
-        const char *other_build; /* its debug file, if there is one that is of another build */
+        const char *other_build;  /* its debug file, if there is one that is of another build */
+        const char *other_common; /* the same, of what that has in common with others */
 } MissingSymbol;
 
 /* Says so, with the reason or with near names. Returns -ESRCH, or -ENOMEM. */

@@ -236,6 +236,13 @@ static int look_up(const ElfFile *elf, const SymbolTable tables[static 2], const
         return r;
 }
 
+/* If that is missing for it. */
+static const char *other_common(const ElfFile *elf) {
+        const DebugFiles *files = elf->debug.separate ? &elf->debug.separate->debug : &elf->debug;
+
+        return files->common ? NULL : files->other_common;
+}
+
 /* That a name is missing says something of the function only where all functions are named. */
 static int missing_function(ElfFile *elf, const SymbolTable tables[static 2],
                             const SymbolSite *site, const SymbolMatch *match, char **ret_error) {
@@ -255,6 +262,7 @@ static int missing_function(ElfFile *elf, const SymbolTable tables[static 2],
                         .dynamic = &tables[1],
                         .go = &elf->go,
                         .other_build = elf->debug.other_build,
+                        .other_common = other_common(elf),
                 },
                 ret_error);
 }

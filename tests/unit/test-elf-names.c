@@ -17,9 +17,11 @@
 
 /* By make-names, with the same compiler. */
 #ifdef __clang__
-#define SHARED "shared4"
+#define SHARED      "shared4"
+#define INLINED_CXX "inlined-cxx"
 #else
-#define SHARED "shared4", "shared5", "shared-sup"
+#define SHARED      "shared4", "shared5", "shared-sup"
+#define INLINED_CXX "inlined-cxx", "shared-cxx"
 #endif
 
 /* What nm prints for a name: its address, which is its offset in these files. */
@@ -240,6 +242,7 @@ static void test_inlined(void **state) {
 static void test_inlined_names(void **state) {
         static const char *const variants[] = { "full", "dwarf4",           "dwarf5",
                                                 "zlib", "by-link/stripped", "with-debug-file" };
+        static const char *const cxx_variants[] = { INLINED_CXX };
         static const char *const names[] = {
                 "shop::tiny",       "shop::tiny(int)",  "shop::small",
                 "shop::small(int)", "shop::Order::get", "shop::(anonymous namespace)::hidden"
@@ -256,7 +259,6 @@ static void test_inlined_names(void **state) {
                                           *elf = open_variant("inlined-cxx");
 
         elf_file_set_patient(stripped, true);
-        elf_file_set_patient(elf, true);
         for (size_t i = 0; i < ELEMENTSOF(variants); i++) {
                 _cleanup_(elf_file_freep) ElfFile *c = open_variant(variants[i]);
 
@@ -265,12 +267,17 @@ static void test_inlined_names(void **state) {
                 assert_no_site(c, "inlined", -ESRCH, INLINED);
                 assert_no_site(c, "inline", -ESRCH, "No function");
         }
-        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
-                assert_no_site(elf, names[i], -ESRCH, INLINED);
-                assert_no_site(stripped, names[i], -ESRCH, "No function");
+        for (size_t i = 0; i < ELEMENTSOF(cxx_variants); i++) {
+                _cleanup_(elf_file_freep) ElfFile *cxx = open_variant(cxx_variants[i]);
+
+                elf_file_set_patient(cxx, true);
+                for (size_t k = 0; k < ELEMENTSOF(names); k++)
+                        assert_no_site(cxx, names[k], -ESRCH, INLINED);
+                for (size_t k = 0; k < ELEMENTSOF(others); k++)
+                        assert_no_site(cxx, others[k], -ESRCH, "No function");
         }
-        for (size_t i = 0; i < ELEMENTSOF(others); i++)
-                assert_no_site(elf, others[i], -ESRCH, "No function");
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                assert_no_site(stripped, names[i], -ESRCH, "No function");
         assert_int_equal(inlined_name_find(elf, "shop::tiny", 10, DEADLINE), 1);
         /* Time is up. */
         assert_int_equal(inlined_name_find(elf, "shop::tiny", 10, 1), 0);
@@ -294,6 +301,55 @@ static void test_shared(void **state) {
                 assert_true(copies.is_known && !copies.is_complete);
                 assert_int_equal(copies.n, 0);
         }
+}
+
+/* In a file whose part of the DWARF is in the common one. */
+static void assert_common(ElfFile *elf, bool is_there, const char *words) {
+        InlinedCopies copies;
+
+        elf_file_set_patient(elf, true);
+        assert_no_site(elf, "inlined", -ESRCH, is_there ? INLINED : words);
+        assert_no_site(elf, "inline", -ESRCH, "No function");
+        assert_ok(inlined_copies_count(elf, ask_nm("kept", ""), DEADLINE, &copies));
+        assert_true(copies.is_known && copies.is_complete);
+        assert_int_equal(copies.n, 3);
+        assert_ok(inlined_copies_count(elf, ask_nm("again", ""), DEADLINE, &copies));
+        assert_true(copies.is_known && copies.is_complete == is_there);
+        assert_int_equal(copies.n, 0);
+}
+
+/* It is looked for below the debug directory, and next to the file or its debug file. */
+static void test_common(void **state) {
+        static const struct {
+                const char *name, *directory;
+                const char *words; /* NULL: it is found */
+        } variants[] = {
+                { "common-absolute", NAMES "/debug", NULL },
+                { "common-relative", NAMES "/debug", NULL },
+                { "common-next-to", "/nonexistent", NULL },
+                { "common/stripped", "/nonexistent", NULL },
+                { "shared4", NAMES "/debug-of-common", NULL },
+                { "shared4", NAMES "/debug", "No function" },
+                { "common-absolute", "/nonexistent", "No function" },
+                { "common-relative", "/nonexistent", "No function" },
+                { "common-elsewhere", NAMES "/debug", "No function" },
+                { "common-back", NAMES "/debug", "No function" },
+                { "common-above", NAMES "/debug", "No function" },
+                { "common-other", NAMES "/debug", "shared4-common is of another build)" },
+        };
+        _cleanup_(root_done) Root root = ROOT_OWN;
+        _cleanup_(elf_file_freep) ElfFile *in_tree = NULL;
+
+        for (size_t i = 0; i < ELEMENTSOF(variants); i++) {
+                _cleanup_(elf_file_freep) ElfFile *elf = open_variant(variants[i].name);
+
+                elf_file_set_debug_directory(elf, variants[i].directory);
+                assert_common(elf, !variants[i].words, variants[i].words);
+        }
+        assert_int_equal(root_of_directory(&ROOT_OWN, NAMES, &root), 0);
+        assert_ok(elf_file_open_in(&root, "/common-in-tree", &in_tree, NULL));
+        elf_file_set_debug_directory(in_tree, "/debug");
+        assert_common(in_tree, true, NULL);
 }
 
 /* Lines of other files, of damaged ones, and what is no line at all. */
@@ -412,8 +468,9 @@ int main(void) {
                 cmocka_unit_test(test_all_names),     cmocka_unit_test(test_only_exported_names),
                 cmocka_unit_test(test_lines),         cmocka_unit_test(test_no_lines),
                 cmocka_unit_test(test_inlined_names), cmocka_unit_test(test_inlined),
-                cmocka_unit_test(test_shared),        cmocka_unit_test(test_list),
-                cmocka_unit_test(test_libraries),     cmocka_unit_test(test_clones),
+                cmocka_unit_test(test_shared),        cmocka_unit_test(test_common),
+                cmocka_unit_test(test_list),          cmocka_unit_test(test_libraries),
+                cmocka_unit_test(test_clones),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
