@@ -132,8 +132,12 @@ static const char *linkage_name(Dwarf_Die *die) {
 static void take_name(Search *search, Dwarf_Die *die) {
         search->name = linkage_name(die);
         search->is_linkage = search->name;
-        if (!search->name && is_external(die))
-                search->name = string_of(die, DW_AT_name);
+        if (search->name || !is_external(die))
+                return;
+        search->name = string_of(die, DW_AT_name);
+        /* It has one, in the common file: other units may have copies by that. */
+        if (!search->name)
+                search->copies.is_complete = false;
 }
 
 /*

@@ -352,6 +352,22 @@ static void test_common(void **state) {
         assert_common(in_tree, true, NULL);
 }
 
+/* Copies in other units are known by a name that may be in the common file. */
+static void test_common_name(void **state) {
+        _cleanup_(elf_file_freep) ElfFile *elf = open_variant("own"),
+                                          *alone = open_variant("own-alone/own");
+        _cleanup_(elf_site_done) ElfSite site = {};
+        InlinedCopies copies;
+
+        assert_ok(elf_file_resolve(elf, "own_name", &site, NULL));
+        assert_ok(inlined_copies_count(elf, site.offset, DEADLINE, &copies));
+        assert_true(copies.is_known && copies.is_complete);
+        assert_int_equal(copies.n, 2);
+        assert_ok(inlined_copies_count(alone, site.offset, DEADLINE, &copies));
+        assert_true(copies.is_known && !copies.is_complete);
+        assert_int_equal(copies.n, 1);
+}
+
 /* Lines of other files, of damaged ones, and what is no line at all. */
 static void test_no_lines(void **state) {
         static const char *const others[] = { "names.c:", "names.c:x",   "names.c:0",
@@ -469,8 +485,8 @@ int main(void) {
                 cmocka_unit_test(test_lines),         cmocka_unit_test(test_no_lines),
                 cmocka_unit_test(test_inlined_names), cmocka_unit_test(test_inlined),
                 cmocka_unit_test(test_shared),        cmocka_unit_test(test_common),
-                cmocka_unit_test(test_list),          cmocka_unit_test(test_libraries),
-                cmocka_unit_test(test_clones),
+                cmocka_unit_test(test_common_name),   cmocka_unit_test(test_list),
+                cmocka_unit_test(test_libraries),     cmocka_unit_test(test_clones),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
