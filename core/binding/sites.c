@@ -6,10 +6,14 @@
  *
  * - inside an instruction: the breakpoint is then a part of another instruction, and the program
  *   computes something else;
+ * - an instruction that enters the kernel (syscall): it is executed in another place, and the child
+ *   that a fork makes there goes on in that place, in memory that it does not have. On Linux 6.18,
+ *   children died and handlers of signals returned to wrong registers. Whoever insists gets none
+ *   either;
  * - a nop of five bytes inside a function: Linux 6.18 puts a call there, and a call writes below
  *   the stack pointer, where a function that calls nobody may keep what it computes with. At a
- *   function's beginning nothing lies there yet. It is refused on every kernel, since the next one
- *   may do it;
+ *   function's beginning nothing lies there yet, if it is only called. It is refused on every
+ *   kernel, since the next one may do it;
  * - the return of a function whose ways out are not all known. A return probe needs no such
  *   knowledge, but replaces the return address, at which exceptions, panics, pthread_exit() and
  *   coroutines break. Nothing in a file can tell that none of them will pass: libc alone unwinds
@@ -77,18 +81,32 @@ static int check_unknown(const Binding *binding, const ElfFile *elf, const char 
                 key, text, elf_file_path(elf), why);
 }
 
-/* Is it one that the kernel may replace, where that does harm? */
-static bool is_bad_nop(const Binding *binding, const ElfFile *elf, const ElfSite *site) {
+static int check_system_call(const ElfFile *elf, const char *key, const char *text, uint64_t offset,
+                             char **ret_error) {
+        if (!probe_is_on_system_call(elf_file_fd(elf), offset))
+                return 0;
+        return sentence_error(-EOPNOTSUPP, ret_error,
+                              "%s=%s in %s is an instruction that enters the kernel: a probe there "
+                              "breaks programs that fork or handle signals. Name one beside it, or "
+                              "write Syscall=",
+                              key, text, elf_file_path(elf));
+}
+
+/* Is it one that the kernel may replace, where that does harm? Returns 1, 0 or -ENOMEM. */
+static int is_bad_nop(const Binding *binding, const ElfFile *elf, const ElfSite *site) {
         uint64_t entry;
 
-        return !binding->unsafe && probe_is_on_nop5(elf_file_fd(elf), site->offset) &&
-               !function_is_entry(elf, site->offset, &entry);
+        if (binding->unsafe || !probe_is_on_nop5(elf_file_fd(elf), site->offset))
+                return 0;
+        return function_is_entry(elf, site->offset, &entry) ? function_is_come_to(elf, entry) : 1;
 }
 
 static int check_nop(const Binding *binding, const ElfFile *elf, const char *key, const char *text,
                      const ElfSite *site, char **ret_error) {
-        if (!is_bad_nop(binding, elf, site))
-                return 0;
+        int r = is_bad_nop(binding, elf, site);
+
+        if (r <= 0)
+                return r;
         return sentence_error(
                 -EOPNOTSUPP, ret_error,
                 "%s=%s in %s is a 5-byte nop inside a function: Linux 6.18 replaces it "
@@ -154,7 +172,10 @@ static int check_usdt_place(const Binding *binding, const ElfFile *elf, const ch
         uint64_t begin;
         int r;
 
-        if (is_bad_nop(binding, elf, &site))
+        r = is_bad_nop(binding, elf, &site);
+        if (r < 0)
+                return r;
+        if (r > 0)
                 return sentence_error(
                         -EOPNOTSUPP, ret_error,
                         "%s=%s in %s is a 5-byte nop: Linux 6.18 replaces it with a call, which "
@@ -179,12 +200,17 @@ static int check_usdt_place(const Binding *binding, const ElfFile *elf, const ch
 /* Each place of the site. */
 static int check_site(const Binding *binding, const ElfFile *elf, const char *key, const char *text,
                       const ElfSite *site, char **ret_error) {
-        int r = 0;
+        int r;
 
-        if (site->n_places == 0)
+        r = check_system_call(elf, key, text, site->offset, ret_error);
+        if (r >= 0 && site->n_places == 0)
                 return check_place(binding, elf, key, text, site, ret_error);
-        for (size_t i = 0; i < site->n_places && r >= 0; i++)
-                r = check_usdt_place(binding, elf, key, text, site->places[i].offset, ret_error);
+        for (size_t i = 0; i < site->n_places && r >= 0; i++) {
+                r = check_system_call(elf, key, text, site->places[i].offset, ret_error);
+                if (r >= 0)
+                        r = check_usdt_place(binding, elf, key, text, site->places[i].offset,
+                                             ret_error);
+        }
         return r;
 }
 
@@ -251,12 +277,22 @@ static int refuse_exits(const char *function, const ElfFile *elf, const Function
                               elf_file_path(elf), refusal->reason, advice);
 }
 
+/* The child returns first, and the parent with what it left of the stack. */
+static bool returns_twice(const char *function) {
+        return streq(function, "vfork") || streq(function, "__vfork");
+}
+
 static int resolve_exits(const Binding *binding, const ElfFile *elf, uint64_t entry,
                          BindingSites *sites, char **ret_error) {
         const char *function = sites->start.function ?: binding->start;
         _cleanup_(function_refusal_done) FunctionRefusal refusal = {};
         int r;
 
+        if (returns_twice(function))
+                return sentence_error(-EOPNOTSUPP, ret_error,
+                                      "'%s' in %s returns twice, to the child and to the parent: "
+                                      "measure the system call, Syscall=vfork",
+                                      function, elf_file_path(elf));
         r = function_judge_exits(elf, entry, &sites->exits, &refusal);
         if (r == -EOPNOTSUPP)
                 return refuse_exits(function, elf, &refusal, ret_error);
@@ -319,7 +355,13 @@ static int check_function(const Binding *binding, const ElfFile *elf, const Bind
                           char **ret_error) {
         uint64_t offset = sites->start.offset;
         bool is_refused = probe_is_refused(elf_file_fd(elf), offset);
+        int r;
 
+        r = check_system_call(elf, "Start", binding->start, offset, ret_error);
+        if (r >= 0)
+                r = check_nop(binding, elf, "Start", binding->start, &sites->start, ret_error);
+        if (r < 0)
+                return r;
         for (size_t i = 0; i < sites->exits.n && !is_refused; i++) {
                 offset = sites->exits.offsets[i];
                 is_refused = probe_is_refused(elf_file_fd(elf), offset);

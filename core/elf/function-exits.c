@@ -97,7 +97,7 @@ static int search_add_part(Search *search, uint64_t address) {
                         return r;
                 part = &search->parts[search->n_parts++];
                 if (part->runs_out)
-                        return refuse(search, "runs on into the code after it");
+                        return refuse_as(search, REFUSED_RUNS_ON, "runs on into the code after it");
         }
         if (!part->begins[address - part->start])
                 return refuse(search, "jumps into the middle of an instruction");
@@ -172,7 +172,7 @@ static int judge_jump(Search *search, const Leave *leave, FrameState frame) {
         if (leave->target == start && frame == FRAME_NONE)
                 return add_tail_call(search, leave);
         if (leave->target == start)
-                return refuse(search, "jumps back to its first instruction");
+                return refuse_as(search, REFUSED_LOOP, "jumps back to its first instruction");
         if (find_part(search, leave->target) || frame == FRAME_OPEN)
                 return search_add_part(search, leave->target);
         r = target_is_part(search, leave->target, frame);
@@ -183,9 +183,9 @@ static int judge_jump(Search *search, const Leave *leave, FrameState frame) {
 
 static int judge_branch(Search *search, const Leave *leave) {
         if (leave->target == search->parts[0].start)
-                return refuse(search,
-                              "jumps back to its first instruction conditionally, so that a "
-                              "probe there would count each pass of the loop as a call");
+                return refuse_as(search, REFUSED_LOOP,
+                                 "jumps back to its first instruction conditionally, so that a "
+                                 "probe there would count each pass of the loop as a call");
         return search_add_part(search, leave->target);
 }
 
@@ -396,6 +396,41 @@ int function_find_exits(const ElfFile *elf, uint64_t entry, FunctionExits *ret,
         if (r == -EOPNOTSUPP)
                 *ret_reason = refusal.reason;
         return r;
+}
+
+/* Of the function at that offset. Returns 1, 0 or -ENOMEM. */
+static int is_refused_as(const ElfFile *elf, uint64_t entry, RefusalKind kind) {
+        _cleanup_(function_refusal_done) FunctionRefusal refusal = {};
+        _cleanup_(function_exits_done) FunctionExits exits = {};
+        int r;
+
+        r = function_judge_exits(elf, entry, &exits, &refusal);
+        return r == -ENOMEM ? r : r == -EOPNOTSUPP && refusal.kind == kind;
+}
+
+/* What compilers call the part of a function that is seldom run, and lies elsewhere. */
+static int is_cold(const ElfFile *elf, uint64_t entry) {
+        _cleanup_free_ char *name = NULL;
+        GElf_Phdr phdr;
+        int r;
+
+        if (!elf_file_find_code(elf, entry, true, &phdr))
+                return 0;
+        r = elf_file_name_function(elf, segment_address(&phdr, entry), &name);
+        return r < 0 ? r : name && strstr(name, ".cold");
+}
+
+int function_is_come_to(const ElfFile *elf, uint64_t entry) {
+        uint64_t before;
+        int r;
+
+        r = is_cold(elf, entry);
+        if (r == 0)
+                r = is_refused_as(elf, entry, REFUSED_LOOP);
+        if (r != 0 || entry == 0 || function_find_entry(elf, entry - 1, &before) < 0 ||
+            before == entry)
+                return r;
+        return is_refused_as(elf, before, REFUSED_RUNS_ON);
 }
 
 int function_find_entry(const ElfFile *elf, uint64_t offset, uint64_t *ret_entry) {

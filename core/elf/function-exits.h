@@ -21,6 +21,8 @@ typedef enum RefusalKind {
         REFUSED_NO_EXIT, /* there are none */
         REFUSED_RETURN,  /* there is nothing else but one of them, a return */
         REFUSED_JUMP,    /* the same, a jump to another function */
+        REFUSED_LOOP,    /* it comes back to its first instruction */
+        REFUSED_RUNS_ON, /* into the code after it */
 } RefusalKind;
 
 typedef struct FunctionRefusal {
@@ -47,6 +49,13 @@ int function_check_boundary(const ElfFile *elf, uint64_t offset, uint64_t *ret_b
  * Where the function begins that the offset lies in: an offset in the file. -ESRCH: nothing tells.
  */
 int function_find_entry(const ElfFile *elf, uint64_t offset, uint64_t *ret_entry);
+
+/*
+ * Does code come to the beginning of that function also in other ways than by calls, as far as can
+ * be told: from within, out of the function before it, or out of the one that it is a cold part of?
+ * Then something may lie below the stack pointer there. Returns 1, 0 or -ENOMEM.
+ */
+int function_is_come_to(const ElfFile *elf, uint64_t entry);
 
 /* Is it where a function begins: its first instruction, or what is past an endbr64 there? */
 bool function_is_entry(const ElfFile *elf, uint64_t offset, uint64_t *ret_entry);

@@ -192,6 +192,24 @@ bool probe_is_on_nop5(int fd, uint64_t offset) {
 #endif
 }
 
+/* syscall and sysenter; the kernel puts no probe on int. */
+static bool is_system_call(const uint8_t *code, size_t size) {
+        size_t n = skip_prefixes(code, size);
+
+        return size - n > 1 && code[n] == 0x0f && (code[n + 1] == 0x05 || code[n + 1] == 0x34);
+}
+
+bool probe_is_on_system_call(int fd, uint64_t offset) {
+#if defined(__x86_64__)
+        uint8_t code[PROBE_CODE_MAX];
+        ssize_t n = elf_read(fd, code, sizeof(code), offset);
+
+        return n > 0 && is_system_call(code, (size_t) n);
+#else
+        return false;
+#endif
+}
+
 bool probe_is_on_nop(int fd, uint64_t offset) {
 #if defined(__x86_64__)
         uint8_t code[PROBE_CODE_MAX];

@@ -48,6 +48,12 @@ ProbeKind probe_kind_at(int fd, uint64_t offset);
  */
 bool probe_is_on_nop5(int fd, uint64_t offset);
 
+/*
+ * Does it enter the kernel by itself? Executed somewhere else, it does harm: children that the call
+ * makes go on in that place, and so does who returns from a signal.
+ */
+bool probe_is_on_system_call(int fd, uint64_t offset);
+
 /* Is it a nop of whatever length? */
 bool probe_is_on_nop(int fd, uint64_t offset);
 

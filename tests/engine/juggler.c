@@ -52,7 +52,7 @@ void juggler_catch(const Ball *ball) {
         __asm__ volatile("nop" ::"r"(ball) : "memory");
 }
 
-/* Places where the same argument lies in different ways; what they have in common is one address. */
+/* Places where the same argument lies in different ways. */
 static NOINLINE void probe_throw(const Ball *ball, unsigned long way) {
         const Ball *volatile on_stack = ball;
 

@@ -129,6 +129,30 @@ static void test_nop(void **state) {
         assert_refused(binding, "Stop=nop_inside+10 in " WAYS_LIBRARY " is a 5-byte nop inside");
 }
 
+static void test_nop_that_is_come_to(void **state) {
+        static const char *const starts[] = { "nop_cold.cold", "nop_run_on_to", "nop_loop" };
+
+        for (size_t i = 0; i < ELEMENTSOF(starts); i++) {
+                refuse(starts[i], "other", "is a 5-byte nop inside a function");
+                refuse(starts[i], "return",
+                       i == 2 ? "jumps back to its first instruction"
+                              : "is a 5-byte nop inside a function");
+        }
+}
+
+/* Nor if somebody insists. */
+static void test_system_call(void **state) {
+        _cleanup_(binding_freep) Binding *binding = make("system_call+5", "other");
+
+        assert_refused(binding, "Start=system_call+5 in " WAYS_LIBRARY " is an instruction that "
+                                "enters the kernel");
+        assert_ok(binding_set_key(binding, "Unsafe", "yes", NULL));
+        assert_refused(binding, "enters the kernel");
+        refuse("other", "system_call+5", "Stop=system_call+5 in " WAYS_LIBRARY);
+        refuse("system_call_first", "return", "enters the kernel");
+        refuse("vfork", "return", "returns twice");
+}
+
 static void test_upgrade(void **state) {
         _cleanup_(binding_freep) Binding *binding = make("one_return+5", "other");
 
@@ -283,6 +307,8 @@ int main(void) {
                 cmocka_unit_test(test_not_known),
                 cmocka_unit_test(test_prefixes),
                 cmocka_unit_test(test_nop),
+                cmocka_unit_test(test_nop_that_is_come_to),
+                cmocka_unit_test(test_system_call),
                 cmocka_unit_test(test_upgrade),
                 cmocka_unit_test(test_return),
                 cmocka_unit_test(test_no_way_out),

@@ -385,6 +385,52 @@ way nop_past_endbr_1
         ret
 end nop_past_endbr
 
+/* Its nop is reached with something below the stack pointer: from its cold part, from before it, from within. */
+function nop_cold.cold
+        .byte 0x0f, 0x1f, 0x44, 0x00, 0x00
+        mov -8(%rsp), %rax
+        ret
+end nop_cold.cold
+
+function runs_on_to_nop
+        mov %rdi, -8(%rsp)
+        nop
+end runs_on_to_nop
+
+function nop_run_on_to
+        .byte 0x0f, 0x1f, 0x44, 0x00, 0x00
+        mov -8(%rsp), %rax
+        ret
+end nop_run_on_to
+
+function nop_loop
+        .byte 0x0f, 0x1f, 0x44, 0x00, 0x00
+        mov %rdi, -8(%rsp)
+        dec %rdi
+        jne nop_loop
+        mov -8(%rsp), %rax
+        ret
+end nop_loop
+
+function system_call
+        mov $39, %eax
+        syscall
+        ret
+end system_call
+
+function system_call_first
+        syscall
+        ret
+end system_call_first
+
+function vfork
+        push %rbx
+        .cfi_adjust_cfa_offset 8
+        pop %rbx
+        .cfi_adjust_cfa_offset -8
+        ret
+end vfork
+
 /* Padded by prefixes of a segment, as assemblers do for branches. */
 function padded_entry
         .byte 0x2e
