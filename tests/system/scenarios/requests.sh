@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# Requests of an event loop, told apart by a key: nginx as a proxy, whose one worker has many requests
+# open at once, against what it logs itself; through a restart and a kill of tlobd, and an exit with
+# requests open. And marks with keys, in a service that ends windows in another thread.
+
+. "${BASH_SOURCE[0]%/*}/assert.sh"
+
+etc=/etc/systemd/system
+log=/var/log/nginx/times.log
+tests=/usr/libexec/tlob-tests
+
+mkdir -p "$etc/nginx.service.d"
+printf '%s\n' '[X-Tlob request]' 'Start=ngx_http_process_request' 'Stop=ngx_http_free_request' 'Key=arg1' \
+        'BudgetSec=400ms' >"$etc/nginx.service.d/50-latency.conf"
+printf '[Service]\nExecStart=%s %s\n[X-Tlob ball]\nMark=ball\nBudgetSec=20ms\n' "$tests/juggler" \
+        'pass:200 nap:50000000 lose:3' >"$etc/juggler.service"
+# The upstream takes as many seconds as the path says.
+cat >"$run/upstream" <<'EOF'
+#!/bin/sh
+read -r _ path _
+sleep "${path#/}"
+printf 'HTTP/1.0 200 OK\r\n\r\nat last'
+EOF
+chmod +x "$run/upstream"
+printf '%s\n' 'log_format times "$request_time $uri";' 'server { listen 8080; access_log '"$log"' times;' \
+        'location / { proxy_pass http://127.0.0.1:8081; } }' >/etc/nginx/conf.d/tlob-test.conf
+sed -i 's/^worker_processes.*/worker_processes 1;/' /etc/nginx/nginx.conf
+systemd-socket-activate --listen=127.0.0.1:8081 --accept --inetd "$run/upstream" 2>/dev/null &
+upstream=$!
+systemctl daemon-reload
+start_fresh
+
+# get SECONDS: one request, which the upstream takes so long for.
+get() {
+        local web
+
+        exec {web}<>/dev/tcp/localhost/8080 && printf 'GET /%s HTTP/1.0\r\n\r\n' "$1" >&"$web" && cat <&"$web"
+        exec {web}>&-
+}
+
+# crowd NUMBER SECONDS: so many at once.
+crowd() {
+        local pids=()
+
+        for ((i = 0; i < $1; i++)); do
+                get "$2" >/dev/null &
+                pids+=($!)
+        done
+        wait "${pids[@]}"
+}
+
+holds "it can be set up" "$(tlobctl verify -j --unit=nginx)" '.[0].Key == "arg1" and .[0].Backend == "bpf"'
+tlobctl verify --unit=nginx | sed 's/^/# /'
+systemctl start nginx
+until_true sh -c 'tlobctl show -j nginx.service/request | grep -q "\"active\""'
+answers() {
+        get 0 | grep -q 'at last'
+}
+check "the upstream answers" until_true answers
+tlobctl reset-statistics nginx.service/request
+: >"$log"
+nginx -s reopen 2>/dev/null
+get 0 >/dev/null
+until_true test -s "$log"
+
+# All of them in one thread.
+crowd 30 0.2 &
+short=$!
+crowd 6 0.6
+wait $short
+equal "each request is a window, however many are open" "$(binding nginx.service/request Windows)" 37
+equal "as nginx has logged" "$(grep -c . "$log")" 37
+equal "the long ones are violations" "$(binding nginx.service/request Violations)" 6
+check "the books balance" balanced nginx.service/request
+longest=$(sort -rn "$log" | head -n 1 | cut -d' ' -f1)
+measured=$(binding nginx.service/request MaxNSec)
+echo "# the longest, as nginx has logged it: $longest s; as a window: $measured ns"
+check "the longest is as long as nginx says" \
+        awk -v logged="$longest" -v ns="$measured" 'BEGIN { d = logged - ns / 1e9; exit !(d > -0.01 && d < 0.05) }'
+holds "violations do not make up states" "$(tlobctl violations -j -b nginx.service/request)" \
+        'length == 6 and all(.State == "unknown" and .RunningNSec == null and .SleepingNSec == null and
+        .Comm == "nginx" and .Unit == "nginx.service" and .ElapsedNSec >= 400000000 and .ElapsedNSec < 590000000)'
+end=$(wait_for_entry '.TLOB_BINDING == "nginx.service/request" and .TLOB_END != null' -t tlob)
+holds "nor do ends in the journal" "$end" '.TLOB_END == "stop" and .TLOB_STATE == "unknown" and .TLOB_RUNNING_NS == null and
+        (.TLOB_ELAPSED_NS | tonumber) >= 600000000 and (.MESSAGE | test("running|sleeping") | not)'
+jq -r .MESSAGE <<<"$end" | sed 's/^/# /'
+tlobctl violations -b nginx.service/request | sed 's/^/# /'
+tlobctl show nginx.service/request | sed 's/^/# /'
+
+# Windows that are open go on.
+tlobctl reset-statistics nginx.service/request
+crowd 10 1 &
+crowd=$!
+until_true sh -c '[ "$(tlobctl show -j nginx.service/request | jq .[0].Counters.open)" = 10 ]'
+systemctl restart tlobd
+wait $crowd
+equal "a restart of tlobd loses none" "$(binding nginx.service/request Windows)" 10
+equal "nor a violation" "$(binding nginx.service/request Violations)" 10
+crowd 10 1 &
+crowd=$!
+until_true sh -c '[ "$(tlobctl show -j nginx.service/request | jq .[0].Counters.open)" = 10 ]'
+kill -KILL "$(systemctl show -P MainPID tlobd)"
+wait $crowd
+until_true tlobctl status >/dev/null
+equal "a kill of tlobd neither" "$(binding nginx.service/request Windows)" 20
+check "the books balance" balanced nginx.service/request
+
+# What is open ends with its process, and its place is free.
+crowd 5 3 2>/dev/null &
+crowd=$!
+until_true sh -c '[ "$(tlobctl show -j nginx.service/request | jq .[0].Counters.open)" = 5 ]'
+systemctl kill --signal=KILL nginx
+equal "windows end with their process" "$(counter nginx.service/request exit)" 5
+check "the books balance" balanced nginx.service/request
+wait $crowd
+
+systemctl start juggler
+until_true sh -c '[ "$(systemctl show -P SubState juggler)" = dead ]'
+equal "marks with a key end in another thread" "$(counter juggler.service/ball in-budget)" 200
+equal "those that were lost end with the program" "$(counter juggler.service/ball exit)" 3
+equal "one was too long" "$(binding juggler.service/ball Violations)" 1
+holds "marks are listed" "$(tlobctl functions -j "$tests/juggler" 'Mark=*')" 'map(.Name) | index("ball") != null'
+refuse "a budget of a state is refused" 1 "of a window that any thread may end only the length is known" \
+        tlobctl add-binding bad --unit=nginx.service --start=ngx_http_process_request --stop=ngx_http_free_request \
+        --key=arg1 --sleeping-budget=1ms
+refuse "a function without such an argument is refused" 1 "only the first 6 arguments" \
+        tlobctl add-binding bad --unit=nginx.service --start=ngx_http_process_request --stop=ngx_http_free_request \
+        --key=arg9 --budget=1s
+
+kill $upstream
+finish
