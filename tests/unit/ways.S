@@ -404,10 +404,10 @@ function nop_run_on_to
 end nop_run_on_to
 
 function nop_loop
-        .byte 0x0f, 0x1f, 0x44, 0x00, 0x00
+1:      .byte 0x0f, 0x1f, 0x44, 0x00, 0x00
         mov %rdi, -8(%rsp)
         dec %rdi
-        jne nop_loop
+        jne 1b
         mov -8(%rsp), %rax
         ret
 end nop_loop
