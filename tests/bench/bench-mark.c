@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What a mark (tlob-mark.h) costs the program that has it: while nobody listens, as a window, and
- * with two empty probes on its nops.
+ * What a mark (tlob-mark.h) costs the program that has it: while nobody listens, as a window, as one
+ * with a key, and with two empty probes on its nops.
  *
  * Each way has a mark of its own in a loop of its own, with its probes set throughout. They take
  * turns, and the clock is the thread's own time on the CPU.
@@ -23,24 +23,26 @@
 TLOB_MARK(silent);
 TLOB_MARK(window);
 TLOB_MARK(confined);
+TLOB_MARK(keyed);
 TLOB_MARK(empty);
 
 /* The compiler must not see that nothing happens in between. */
 #define WORK() __asm__ volatile("" ::: "memory")
 
-#define DEFINE_LOOP(way)                                                                           \
+#define DEFINE_LOOP(way, begin, end)                                                               \
         __attribute__((noinline)) static void loop_##way(unsigned n) {                             \
                 for (unsigned i = 0; i < n; i++) {                                                 \
-                        tlob_begin(way);                                                           \
+                        begin;                                                                     \
                         WORK();                                                                    \
-                        tlob_end(way);                                                             \
+                        end;                                                                       \
                 }                                                                                  \
         }
 
-DEFINE_LOOP(silent)
-DEFINE_LOOP(window)
-DEFINE_LOOP(confined)
-DEFINE_LOOP(empty)
+DEFINE_LOOP(silent, tlob_begin(silent), tlob_end(silent))
+DEFINE_LOOP(window, tlob_begin(window), tlob_end(window))
+DEFINE_LOOP(confined, tlob_begin(confined), tlob_end(confined))
+DEFINE_LOOP(keyed, tlob_begin_key(keyed, i), tlob_end_key(keyed, i))
+DEFINE_LOOP(empty, tlob_begin(empty), tlob_end(empty))
 
 __attribute__((noinline)) static void loop_bare(unsigned n) {
         for (unsigned i = 0; i < n; i++)
@@ -54,7 +56,7 @@ static const struct {
 } ways[] = {
         { "bare", loop_bare, FREE },           { "silent", loop_silent, FREE },
         { "empty", loop_empty, PROBED },       { "window", loop_window, PROBED },
-        { "confined", loop_confined, PROBED },
+        { "confined", loop_confined, PROBED }, { "keyed", loop_keyed, PROBED },
 };
 
 typedef struct Bench {
@@ -62,7 +64,7 @@ typedef struct Bench {
         BenchCgroup cgroup; /* that we are in */
         int empty_fd;
         Uprobe *empty[2];
-        uint32_t window, confined;
+        uint32_t window, confined, keyed;
 } Bench;
 
 static int attach(int prog_fd, bool multi, const BindingFile *file, const ElfSite *site,
@@ -119,6 +121,8 @@ static int set_up(Bench *bench) {
         if (r >= 0)
                 r = bench_add_mark(bench->backend, "confined", "10ms", bench->cgroup,
                                    &bench->confined);
+        if (r >= 0)
+                r = bench_add_mark(bench->backend, "keyed", "10ms", bench->cgroup, &bench->keyed);
         return r < 0 ? r : set_empty(bench);
 }
 
@@ -148,7 +152,9 @@ static int check(const Bench *bench, uint64_t n_windows) {
         if (tlob_enabled(silent) || !tlob_enabled(empty))
                 return bench_fail(-EBADMSG, "Listeners are not counted as they should be");
         r = bench_remove(bench->backend, bench->window, n_windows);
-        return r < 0 ? r : bench_remove(bench->backend, bench->confined, n_windows);
+        if (r >= 0)
+                r = bench_remove(bench->backend, bench->confined, n_windows);
+        return r < 0 ? r : bench_remove(bench->backend, bench->keyed, n_windows);
 }
 
 static void tear_down(Bench *bench) {

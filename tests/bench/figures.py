@@ -221,6 +221,8 @@ ROWS = [
     Row("mark", "a window of a mark, unit filter on, against two empty probes there",
         ratio("mark.confined", "mark.empty"), "x"),
     Row("mark", "a window of a mark, unit filter on", median("mark.confined"), "ns"),
+    Row("mark", "a window with a key, unit filter on, against one without",
+        ratio("mark.keyed", "mark.confined"), "x"),
     Row("mark", "two empty probes on a mark", median("mark.empty"), "ns"),
 
     Row("call", "any system call, while another one is measured: longer by",

@@ -162,24 +162,25 @@ static __always_inline void timer_leave(const struct tlob_task *t, __u32 slot)
 
 #define TIMERS_LEFT_AT_ONCE 8
 
+static long timer_arm_left(__u32 i, void *context)
+{
+	struct tlob_task *t;
+	__u32 slot;
+
+	if (bpf_map_pop_elem(&unarmed_slots, &slot))
+		return 1;
+	__sync_fetch_and_add(&n_unarmed, -1);
+	t = bpf_map_lookup_elem(&tasks, &slot);
+	if (t && READ_ONCE(t->task) == TLOB_TASK_OF_KEY)
+		timer_arm(t, slot, task_deadline(t), bpf_ktime_get_ns());
+	return 0;
+}
+
+/* It must not take long, so a few at once. */
 static __always_inline void timers_arm_left(void)
 {
-	__u32 slot, i;
-	__u64 now;
-
-	if (!READ_ONCE(n_unarmed))
-		return;
-	now = bpf_ktime_get_ns();
-	for (i = 0; i < TIMERS_LEFT_AT_ONCE && READ_ONCE(n_unarmed); i++) {
-		struct tlob_task *t;
-
-		if (bpf_map_pop_elem(&unarmed_slots, &slot))
-			return;
-		__sync_fetch_and_add(&n_unarmed, -1);
-		t = bpf_map_lookup_elem(&tasks, &slot);
-		if (t && READ_ONCE(t->task) == TLOB_TASK_OF_KEY)
-			timer_arm(t, slot, task_deadline(t), now);
-	}
+	if (READ_ONCE(n_unarmed))
+		bpf_loop(TIMERS_LEFT_AT_ONCE, timer_arm_left, NULL, 0);
 }
 
 /*

@@ -72,7 +72,7 @@ __noinline int key_read(__u32 binding, __u32 side, struct tlob_key *ret)
 {
 	__u64 registers = bpf_task_pt_regs(bpf_get_current_task_btf());
 	__u64 instruction = register_read(registers, offsetof(struct pt_regs, __PT_IP_REG));
-	__u32 index = TLOB_KEY_SIDE(binding, side), i;
+	__u32 index = TLOB_KEY_SIDE(binding, side), i = 0;
 	struct tlob_key_places *places;
 
 	places = bpf_map_lookup_elem(&key_places, &index);
@@ -80,13 +80,12 @@ __noinline int key_read(__u32 binding, __u32 side, struct tlob_key *ret)
 		return 0;
 	ret->tgid = bpf_get_current_pid_tgid() >> 32;
 	ret->binding = binding;
-	for (i = 0; i < TLOB_KEY_PLACES_MAX && i < places->n; i++) {
-		const struct tlob_argument *a = &places->places[i];
-
-		if (places->n == 1 || a->page_offset == TLOB_PAGE_OFFSET(instruction))
-			return argument_read(a, registers, &ret->value);
-	}
-	return 0;
+	if (places->n > 1)
+		while (i < TLOB_KEY_PLACES_MAX &&
+		       places->places[i].page_offset != TLOB_PAGE_OFFSET(instruction))
+			i++;
+	return i < TLOB_KEY_PLACES_MAX && i < places->n &&
+	       argument_read(&places->places[i], registers, &ret->value);
 }
 
 /* The window of a key, if it is open, for whoever ends it; NO_SLOT: there is none, or no longer. */
@@ -192,27 +191,16 @@ static __always_inline __u32 keyed_new(struct tlob_binding *b, const struct tlob
 	return slot;
 }
 
-/* Global, as window_end(). */
-__noinline int keyed_note_opener(__u32 slot)
-{
-	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
-	struct task_struct *task = bpf_get_current_task_btf();
-
-	if (!t)
-		return 0;
-	task_note_ids(t, task);
-	t->keyed.cgroup_id = task->cgroups->dfl_cgrp->kn->id;
-	BPF_CORE_READ_INTO(&t->keyed.comm, task, comm);
-	return 0;
-}
-
 static __always_inline void keyed_open(struct tlob_task *t, const struct tlob_binding *b,
 				       const struct tlob_key *key, __u64 generation)
 {
 	struct next next = { TLOB_NEVER, { TLOB_NEVER, TLOB_NEVER, TLOB_NEVER } };
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct tlob_window *w = window_at(t, 0);
 
 	t->keyed.key = *key;
+	t->keyed.cgroup_id = task->cgroups->dfl_cgrp->kn->id;
+	BPF_CORE_READ_INTO(&t->keyed.comm, task, comm);
 	t->state = TLOB_N_STATES;
 	t->n_sleeps = t->over_sleep = t->woken_by.time_ns = 0;
 	t->elsewhere = t->calls = 0;
@@ -278,7 +266,7 @@ __noinline __u32 keyed_begin(__u32 binding)
 		count(stats->over_limit);
 		return NO_SLOT;
 	}
-	keyed_note_opener(slot);
+	task_note_ids(slot);
 	keyed_open(t, b, &key, READ_ONCE(b->generation));
 	ticket = t->n_opens << KEYED_TICKET_SHIFT | slot;
 	/* Another thread begins it at this moment, or there is no memory. */

@@ -189,11 +189,18 @@ static __always_inline bool slots_are_short(void)
 	return READ_ONCE(slots_used) > slots_max / 2;
 }
 
-static __always_inline void task_note_ids(struct tlob_task *t, struct task_struct *task)
+/* Of the current task, in that slot. Global, so that the verifier looks at it once. */
+__noinline int task_note_ids(__u32 slot)
 {
+	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (!t)
+		return 0;
 	t->tid = pidns_inum ? pid_in_namespace(task) : task->pid;
 	t->pid = pidns_inum ? pid_in_namespace(task->group_leader) : task->tgid;
 	t->kernel_tid = task->pid;
+	return 0;
 }
 
 /* Gives the current task a slot. The hooks see it from the moment that it is in the storage. */
@@ -215,7 +222,7 @@ static __noinline __u32 task_new(void)
 	slots_grow(slot);
 
 	t->task = key;
-	task_note_ids(t, task);
+	task_note_ids(slot);
 	t->n_sleeps = t->over_sleep = t->woken_by.time_ns = 0;
 	holders_forget(t);
 	t->state = TLOB_RUNNING;
