@@ -445,28 +445,52 @@ int function_find_entry(const ElfFile *elf, uint64_t offset, uint64_t *ret_entry
         return 0;
 }
 
-int function_check_boundary(const ElfFile *elf, uint64_t offset, uint64_t *ret_begin,
-                            const char **ret_reason) {
+/* Of the function there, at that address. As function_check_boundary(). */
+static int check_boundary_in(const ElfFile *elf, uint64_t start, uint64_t size, uint64_t address,
+                             uint64_t *ret_begin, const char **ret_reason) {
         _cleanup_free_ uint8_t *code = NULL;
-        uint64_t start, size, address;
         size_t begin = 0;
         GElf_Phdr phdr;
         int r;
+
+        r = elf_file_read_code(elf, start, size, &code);
+        if (r < 0)
+                return r == -ENOMEM ? r : -ESRCH;
+        r = function_code_is_boundary(code, size, (size_t) (address - start), &begin, ret_reason);
+        if (r == 0 && elf_file_find_code(elf, start + begin, false, &phdr))
+                *ret_begin = segment_offset(&phdr, start + begin);
+        return r;
+}
+
+/*
+ * Where a symbol is, an instruction begins, unless unwind information has a function around it in
+ * which none does: then the symbol lies. Returns 1, 0 or -ENOMEM.
+ */
+static int check_symbol(const ElfFile *elf, uint64_t address, uint64_t *ret_begin) {
+        const char *reason = NULL;
+        uint64_t start, size;
+        int r;
+
+        if (!unwind_extent_at(elf->elf, address, &start, &size) || start >= address ||
+            address - start >= size)
+                return 1;
+        r = check_boundary_in(elf, start, size, address, ret_begin, &reason);
+        return r == 0 || r == -ENOMEM ? r : 1;
+}
+
+int function_check_boundary(const ElfFile *elf, uint64_t offset, uint64_t *ret_begin,
+                            const char **ret_reason) {
+        uint64_t start, size, address;
+        GElf_Phdr phdr;
 
         if (!elf_file_find_code(elf, offset, true, &phdr))
                 return -ESRCH;
         address = segment_address(&phdr, offset);
         if (!elf_file_extent_at(elf, address, &start, &size))
                 return -ESRCH;
-        if (address == start)
-                return 1;
-        r = elf_file_read_code(elf, start, size, &code);
-        if (r < 0)
-                return r == -ENOMEM ? r : -ESRCH;
-        r = function_code_is_boundary(code, size, (size_t) (address - start), &begin, ret_reason);
-        if (r == 0)
-                *ret_begin = segment_offset(&phdr, start + begin);
-        return r;
+        return address == start
+                       ? check_symbol(elf, address, ret_begin)
+                       : check_boundary_in(elf, start, size, address, ret_begin, ret_reason);
 }
 
 bool function_is_entry(const ElfFile *elf, uint64_t offset, uint64_t *ret_entry) {

@@ -140,6 +140,11 @@ static void test_nop_that_is_come_to(void **state) {
         }
 }
 
+static void test_symbol_that_lies(void **state) {
+        refuse("liar", "other", "Start=liar in " WAYS_LIBRARY " is inside the instruction at");
+        refuse("other", "liar", "Stop=liar in " WAYS_LIBRARY " is inside the instruction at");
+}
+
 /* Nor if somebody insists. */
 static void test_system_call(void **state) {
         _cleanup_(binding_freep) Binding *binding = make("system_call+5", "other");
@@ -309,6 +314,7 @@ int main(void) {
                 cmocka_unit_test(test_nop),
                 cmocka_unit_test(test_nop_that_is_come_to),
                 cmocka_unit_test(test_system_call),
+                cmocka_unit_test(test_symbol_that_lies),
                 cmocka_unit_test(test_upgrade),
                 cmocka_unit_test(test_return),
                 cmocka_unit_test(test_no_way_out),

@@ -412,6 +412,17 @@ function nop_loop
         ret
 end nop_loop
 
+/* A symbol that lies: it is in the middle of the first instruction. */
+        .globl liar
+        .type liar, @function
+        .set liar, lied_about + 2
+        .size liar, 4
+function lied_about
+        mov $39, %eax
+        nop
+        ret
+end lied_about
+
 function system_call
         mov $39, %eax
         syscall
