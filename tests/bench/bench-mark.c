@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What a mark (tlob-mark.h) costs the program that has it: while nobody listens, as a window, as one
+ * What a mark (tlob-mark.h) costs the program that has it: while nobody listens, as a window, one
  * with a key, and with two empty probes on its nops.
  *
  * Each way has a mark of its own in a loop of its own, with its probes set throughout. They take
