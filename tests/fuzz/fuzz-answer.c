@@ -20,6 +20,25 @@ static void check_site(const ElfSite *site) {
         fuzz_assert(is_text(site->function) && site->n_places <= ELF_PLACES_MAX);
 }
 
+static void check_places(const ElfArgumentPlaces *places) {
+        fuzz_assert(places->n > 0 && places->n <= ELF_ARGUMENT_PLACES_MAX);
+        for (size_t i = 0; i < places->n; i++) {
+                const ElfArgument *argument = &places->places[i].argument;
+
+                fuzz_assert(argument->kind < ELF_ARGUMENT_N_KINDS &&
+                            argument->base < ELF_REGISTERS_SIZE &&
+                            argument->index < ELF_REGISTERS_SIZE);
+        }
+}
+
+static void check_key(const BindingSites *sites) {
+        if (!sites->key)
+                return;
+        fuzz_assert(sites->key->number <= ELF_ARGUMENTS_MAX && !sites->has_frame);
+        check_places(&sites->key->start);
+        check_places(&sites->key->stop);
+}
+
 static void take_resolved(Packet *answer) {
         _cleanup_(binding_file_freep) BindingFile *file = NULL;
         _cleanup_(binding_freep) Binding *binding = NULL;
@@ -40,6 +59,7 @@ static void take_resolved(Packet *answer) {
         fuzz_assert(sites->exits.n_returns + sites->exits.n_switches <= sites->exits.n);
         check_site(&sites->start);
         check_site(&sites->stop);
+        check_key(sites);
 }
 
 static void take_others(Packet *answer, uint8_t kind) {

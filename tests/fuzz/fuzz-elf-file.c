@@ -14,6 +14,7 @@
 #include "elf/function-exits.h"
 #include "elf/functions.h"
 #include "elf/inlined.h"
+#include "elf/usdt.h"
 #include "fuzz.h"
 
 #define COUNTING_NS UINT64_C(2000000000)
@@ -35,6 +36,22 @@ static void look_around(ElfFile *elf, uint64_t offset) {
         fuzz_assert(inlined_copies_count(elf, offset, now_ns() + COUNTING_NS, &copies) == 0);
 }
 
+/* Of a USDT probe: each of them lies somewhere, or there is a reason. */
+static void read_arguments(const ElfFile *elf, const char *site, const ElfSite *found) {
+        for (unsigned i = 1; i <= ELF_ARGUMENTS_MAX; i++) {
+                _cleanup_free_ char *sentence = NULL;
+                ElfArgumentPlaces places;
+
+                if (elf_file_read_usdt_argument(elf, site, i, found, &places, &sentence) < 0) {
+                        fuzz_assert(sentence && text_is_printable(sentence));
+                        continue;
+                }
+                fuzz_assert(places.n > 0 && places.n <= ELF_ARGUMENT_PLACES_MAX);
+                for (size_t j = 0; j < places.n; j++)
+                        fuzz_assert(places.places[j].argument.kind != ELF_ARGUMENT_NONE);
+        }
+}
+
 static void resolve(ElfFile *elf, const char *site) {
         _cleanup_(elf_site_done) ElfSite found = {};
         _cleanup_free_ char *sentence = NULL;
@@ -45,6 +62,8 @@ static void resolve(ElfFile *elf, const char *site) {
                 fuzz_assert(!found.function || text_is_printable(found.function));
                 fuzz_assert(found.n_places <= ELF_PLACES_MAX && elf_site_has(&found, found.offset));
                 look_around(elf, found.offset);
+                if (found.n_places > 0)
+                        read_arguments(elf, site, &found);
         }
 }
 

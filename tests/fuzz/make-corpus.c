@@ -119,8 +119,38 @@ static void put_site(Packet *packet, uint64_t offset) {
         packet_put_number(packet, 0);
 }
 
+/* Windows that end at a way out of the function. */
+static void put_exits(Packet *packet) {
+        packet_put_number(packet, TLOB_STOP_EXITS);
+        packet_put_number(packet, 1); /* has_frame */
+        packet_put_number(packet, 1); /* exits */
+        packet_put_number(packet, 0x1f0);
+        packet_put_number(packet, 1); /* returns */
+        packet_put_number(packet, 0); /* switches */
+        packet_put_string(packet, NULL);
+        packet_put_string(packet, NULL);
+        packet_put_number(packet, 0); /* no key */
+}
+
+/* Those that have a key, in a register at each of their ends. */
+static void put_key(Packet *packet) {
+        static const uint64_t place[] = { 0x100, ELF_ARGUMENT_REGISTER, 8, 0, 0, 112, 0, 0 };
+
+        packet_put_number(packet, TLOB_STOP_PLACE);
+        for (size_t i = 0; i < 4; i++)
+                packet_put_number(packet, 0); /* has_frame, exits, returns, switches */
+        packet_put_string(packet, NULL);
+        packet_put_string(packet, NULL);
+        packet_put_number(packet, 1); /* the argument */
+        for (size_t side = 0; side < 2; side++) {
+                packet_put_number(packet, 1); /* places */
+                for (size_t i = 0; i < ELEMENTSOF(place); i++)
+                        packet_put_number(packet, place[i]);
+        }
+}
+
 /* As packet_put_resolved(), behind the kind of the answer and an error. */
-static int write_answer(const char *directory) {
+static int write_answer(const char *directory, const char *name, void (*put_stop)(Packet *packet)) {
         _cleanup_free_ Packet *packet = calloc(1, sizeof(*packet));
         static const char *const names[] = { NULL, "/x", "/x", "ab" };
         uint64_t rest[] = { 0, 0, 1, 1, 1 };
@@ -136,19 +166,12 @@ static int write_answer(const char *directory) {
                 packet_put_number(packet, i); /* identities and the stamp */
         put_site(packet, 0x100);
         put_site(packet, 0x200);
-        packet_put_number(packet, TLOB_STOP_EXITS);
-        packet_put_number(packet, 1); /* has_frame */
-        packet_put_number(packet, 1); /* exits */
-        packet_put_number(packet, 0x1f0);
-        packet_put_number(packet, 1); /* returns */
-        packet_put_number(packet, 0); /* switches */
-        packet_put_string(packet, NULL);
-        packet_put_string(packet, NULL);
+        put_stop(packet);
         packet_put_string(packet, "push rbp");
         for (size_t i = 0; i < ELEMENTSOF(rest); i++)
                 packet_put_number(packet, rest[i]); /* kinds and copies */
         packet_put_number(packet, 1);               /* is_program */
-        return write_seed(directory, "answer", "resolved", packet->data, packet->size);
+        return write_seed(directory, "answer", name, packet->data, packet->size);
 }
 
 static uint8_t find_method(const char *interface, const char *name) {
@@ -262,5 +285,6 @@ int main(int argc, char *argv[]) {
         }
         return write_elf(argv[1]) < 0 || write_cache(argv[1]) < 0 || write_kept(argv[1]) < 0 ||
                write_queue(argv[1]) < 0 || write_calls(argv[1]) < 0 || write_texts(argv[1]) < 0 ||
-               write_answer(argv[1]) < 0;
+               write_answer(argv[1], "resolved", put_exits) < 0 ||
+               write_answer(argv[1], "with-key", put_key) < 0;
 }
