@@ -119,7 +119,8 @@ static __always_inline void keyed_free(struct tlob_task *t, __u32 slot)
 		bpf_map_delete_elem(&keyed_windows, &t->keyed.key);
 	task_forget_deadlines(t);
 	WRITE_ONCE(t->task, 0);
-	if (b)
+	/* Another binding may have its index by now. */
+	if (b && READ_ONCE(b->generation) == window_at(t, 0)->generation)
 		__sync_fetch_and_add(&b->n_keyed, -1);
 	__sync_fetch_and_add(&n_keyed, -1);
 	__sync_fetch_and_add(&slots_used, -1);
