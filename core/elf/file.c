@@ -258,6 +258,8 @@ static int open_in(const Root *root, const char *path, bool only_dwarf, ElfFile 
         elf->since_ns = now_ns();
         elf->is_settled = clock_read_ns(CLOCK_REALTIME) / NSEC_PER_SEC >
                           (uint64_t) elf->stat.st_ctim.tv_sec + 1;
+        /* What is no program must not be taken for one, later. */
+        elf->is_altered = only_dwarf;
         r = check_header(elf, only_dwarf, ret_error);
         if (r < 0)
                 return r;
