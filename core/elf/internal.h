@@ -35,7 +35,7 @@ struct ElfFile {
         bool has_read_go;
         bool has_symbols; /* were they asked for? */
         bool is_patient;  /* elf_file_set_patient() */
-        bool is_altered;  /* by one of elf_file_set_...() */
+        bool is_altered;  /* by one of elf_file_set_...(), or not opened as a program */
 };
 
 static inline uint64_t elf_file_size(const ElfFile *elf) {

@@ -77,7 +77,7 @@ static int set_sizes(struct tlob_bpf *bpf, const BackendConfig *config) {
                 { bpf->maps.timers, config->tasks_max },
                 { bpf->maps.free_slots, config->tasks_max },
                 { bpf->maps.slots_by_task, config->tasks_max },
-                { bpf->maps.key_places, 2 * config->bindings_max },
+                { bpf->maps.key_places, 2 * (size_t) config->bindings_max },
                 { bpf->maps.keyed_windows, config->tasks_max },
                 { bpf->maps.unarmed_slots, config->tasks_max },
                 { bpf->maps.records, config->ring_buffer_size },
