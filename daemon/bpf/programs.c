@@ -257,7 +257,7 @@ static int load_rung(BpfPrograms *programs, const BackendConfig *config, Deadlin
         (void) bpf_program__set_autoattach(bpf->progs.set_callbacks, false);
         (void) bpf_program__set_autoattach(bpf->progs.find_processes, false);
         (void) bpf_program__set_autoattach(bpf->progs.free_keyed, false);
-        variants_select(bpf, programs->multi, mode);
+        variants_select(bpf, programs->multi, mode, programs->preemptible);
 
         r = set_sizes(bpf, config);
         if (r >= 0 && programs->pins)
@@ -302,8 +302,8 @@ static int load_best(BpfPrograms *programs, const BackendConfig *config) {
 
         for (DeadlineMode mode = config->deadline_mode; r < 0 && mode <= DEADLINE_SWITCH_TICK;
              mode++) {
-                /* Kernels where a uprobe may arm timers have uprobe_multi links. */
-                if (mode == DEADLINE_UPROBE && (!programs->multi || !uprobe_timers_are_allowed()))
+                /* Kernels where a uprobe may arm timers have uprobe_multi links, and preempt. */
+                if (mode == DEADLINE_UPROBE && (!programs->multi || !programs->preemptible))
                         continue;
                 r = load_with_stacks(programs, config, mode);
         }
@@ -413,6 +413,7 @@ int bpf_programs_load(BpfPrograms *programs, const BackendConfig *config, Pins *
         (void) libbpf_set_print(ignore_libbpf);
         *programs = (BpfPrograms){
                 .multi = uprobe_multi_is_supported(),
+                .preemptible = uprobe_timers_are_allowed(),
                 .pins = pins,
                 .inherits = inherited,
         };

@@ -21,14 +21,15 @@ typedef struct BpfPrograms {
         struct tlob_bpf *bpf;           /* NULL: not loaded */
         struct tlob_bridge_bpf *bridge; /* with DEADLINE_FENTRY, else NULL */
         bool multi;                     /* the uprobe programs are for uprobe_multi links */
-        bool by_process;                /* such links can be limited to a process */
-        bool stack_from_task;           /* a timer can take the stack of its task */
-        bool has_calls;                 /* this kernel tells of system calls */
-        int64_t preempt_count;          /* where it counts interrupts, 0: it does not tell */
-        Pins *pins;                     /* not owned; NULL: there are none */
-        bool pinned;                    /* all maps and hooks are */
-        bool inherits;                  /* the maps of a predecessor */
-        DeadlineMode mode;              /* the rung of the ladder that was reached */
+        bool preemptible;      /* programs on tracepoints are (Linux 7.0): uprobes may arm timers */
+        bool by_process;       /* such links can be limited to a process */
+        bool stack_from_task;  /* a timer can take the stack of its task */
+        bool has_calls;        /* this kernel tells of system calls */
+        int64_t preempt_count; /* where it counts interrupts, 0: it does not tell */
+        Pins *pins;            /* not owned; NULL: there are none */
+        bool pinned;           /* all maps and hooks are */
+        bool inherits;         /* the maps of a predecessor */
+        DeadlineMode mode;     /* the rung of the ladder that was reached */
         struct tlob_symbols symbols;
         unsigned root_level; /* depth of the root of our cgroup namespace in the kernel's tree */
 } BpfPrograms;

@@ -107,7 +107,7 @@ void variants_select_calls(const struct tlob_bpf *bpf, DeadlineMode mode) {
         select_only(bpf, needed, ELEMENTSOF(needed));
 }
 
-void variants_select(const struct tlob_bpf *bpf, bool multi, DeadlineMode mode) {
+void variants_select(const struct tlob_bpf *bpf, bool multi, DeadlineMode mode, bool preemptible) {
         struct bpf_program *const late[] = {
                 bpf->progs.on_call,        bpf->progs.on_call_end,      bpf->progs.on_call_perf,
                 bpf->progs.event_start,    bpf->progs.event_start_arm,  bpf->progs.event_stop,
@@ -117,4 +117,6 @@ void variants_select(const struct tlob_bpf *bpf, bool multi, DeadlineMode mode) 
         select_programs(bpf, multi, mode);
         for (size_t i = 0; i < ELEMENTSOF(late); i++)
                 (void) bpf_program__set_autoload(late[i], false);
+        (void) bpf_program__set_autoload(bpf->progs.on_exit_again, preemptible);
+        (void) bpf_program__set_autoload(bpf->progs.on_exec_again, preemptible);
 }

@@ -12,9 +12,10 @@
 
 /*
  * Those that are always needed, and no others, are loaded. multi: probes are uprobe_multi links;
- * mode: the rung of the ladder of deadlines that is tried.
+ * mode: the rung of the ladder of deadlines that is tried; preemptible: programs on tracepoints can
+ * be preempted.
  */
-void variants_select(const struct tlob_bpf *bpf, bool multi, DeadlineMode mode);
+void variants_select(const struct tlob_bpf *bpf, bool multi, DeadlineMode mode, bool preemptible);
 
 /* Only those on system calls, or on events of the kernel. */
 void variants_select_calls(const struct tlob_bpf *bpf, DeadlineMode mode);
