@@ -148,12 +148,42 @@ static void test_not_mapped(void **state) {
         assert_int_equal(slots->n_ended, 1);
 }
 
+static void on_keyed_end(Report *report, uint64_t claim, void *userdata) {
+        Slots *slots = userdata;
+
+        assert_int_equal(report->state, TLOB_N_STATES);
+        assert_true(report->elapsed_ns >= 1000000);
+        for (size_t i = 0; i < TLOB_N_STATES; i++)
+                assert_true(report->spent_ns[i] == STATISTIC_UNKNOWN);
+        assert_string_equal(report->comm, "sixteen letters!");
+        assert_int_equal(report->cgroup_id, 77);
+        slots->n_ended++;
+}
+
+/* One that belongs to no task: what it did meanwhile is not known. */
+static void test_keyed(void **state) {
+        Slots *slots = *state;
+        struct tlob_task *t = &slots->tasks[3];
+
+        t->last_ns = now_ns() - 1000000;
+        open_window(slots, 3, 0, GENERATION);
+        t->task = TLOB_TASK_OF_KEY;
+        t->state = TLOB_N_STATES;
+        t->keyed.cgroup_id = 77;
+        memcpy(t->keyed.comm, "sixteen letters!", sizeof(t->keyed.comm));
+        assert_int_equal(count(slots), 1);
+        assert_int_equal(task_table_end(&slots->table, GENERATION, on_keyed_end, slots), 0);
+        assert_int_equal(slots->n_ended, 1);
+        assert_int_equal(count(slots), 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_mapped_as_used, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_visit, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_end, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_not_mapped, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_keyed, set_up, tear_down),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
