@@ -293,29 +293,29 @@ bool binding_has_state_budget(const Binding *binding) {
 }
 
 static int check_key(const Binding *binding, char **ret_error) {
-        if (binding->key == 0)
+        if (binding->key.number == 0)
                 return 0;
         if (!binding_has_file(binding))
                 return sentence_error(-EINVAL, ret_error,
                                       "Key=arg%u is not possible with Start=%s: only functions and "
                                       "USDT probes have arguments",
-                                      binding->key, binding->start);
+                                      binding->key.number, binding->start);
         if (binding_stop_is_return(binding))
                 return sentence_error(-EINVAL, ret_error,
                                       "Key=arg%u is not possible with Stop=%s: there the window "
                                       "ends in the thread that it began in. Write Start= and Stop= "
                                       "with two functions that have the same argument",
-                                      binding->key, binding->stop);
+                                      binding->key.number, binding->stop);
         if (binding_has_state_budget(binding))
                 return sentence_error(
                         -EINVAL, ret_error,
                         "Key=arg%u is not possible with a budget of a state: of a window that any thread may end only the length is known. Write BudgetSec= only",
-                        binding->key);
+                        binding->key.number);
         if (binding->choice == BACKEND_CHOICE_KERNEL)
                 return sentence_error(-EINVAL, ret_error,
                                       "Key=arg%u is not possible with Backend=kernel: the kernel's "
                                       "monitor knows tasks only",
-                                      binding->key);
+                                      binding->key.number);
         return 0;
 }
 
@@ -391,8 +391,10 @@ bool binding_same_probes(const Binding *a, const Binding *b) {
         return streq_empty(a->executable, b->executable) && streq_empty(a->start, b->start) &&
                streq_empty(a->stop, b->stop) && streq_empty(a->build_id, b->build_id) &&
                streq_empty(a->unit, b->unit) && streq_empty(a->view.program, b->view.program) &&
-               streq_empty(a->view.root_directory, b->view.root_directory) && a->key == b->key &&
-               a->choice == b->choice && a->unsafe == b->unsafe && a->enabled == b->enabled;
+               streq_empty(a->view.root_directory, b->view.root_directory) &&
+               a->key.number == b->key.number && a->key.size == b->key.size &&
+               a->key.is_signed == b->key.is_signed && a->choice == b->choice &&
+               a->unsafe == b->unsafe && a->enabled == b->enabled;
 }
 
 static void update_error(BindingSource *source) {

@@ -85,6 +85,13 @@ typedef struct BindingView {
         OldProgram old;         /* it is meant, instead of what is at its path now */
 } BindingView;
 
+/* "arg1", "arg2:u32" */
+typedef struct KeyArgument {
+        unsigned number; /* 0: there is none */
+        uint8_t size;    /* in bytes; 0: as it lies there */
+        bool is_signed;  /* valid with size */
+} KeyArgument;
+
 /* Where the key of windows lies that another thread may end: see binding/window-key.h. */
 typedef struct WindowKey {
         unsigned number; /* of the argument */
@@ -221,10 +228,9 @@ typedef struct Binding {
         char *unit;
         char *executable;
         char *start;
-        char *stop; /* see stop_is_return(), or as start */
-        unsigned
-                key; /* the argument that tells its windows apart; 0: none, or as the mark has it */
-        char *build_id; /* of the one build that it is for, in small letters; NULL: any */
+        char *stop;      /* see stop_is_return(), or as start */
+        KeyArgument key; /* what tells its windows apart, if it is not the mark that says so */
+        char *build_id;  /* of the one build that it is for, in small letters; NULL: any */
         uint64_t configured_budget_ns[TLOB_N_BUDGETS];
         unsigned budgets_given; /* bit mask over enum tlob_budget: also those given as "infinity" */
         BackendChoice choice;

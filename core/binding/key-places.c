@@ -178,8 +178,9 @@ int key_set_window_key(Binding *binding, const BindingKey *key, const char *valu
                        char **ret_error) {
         if (window_key_parse(value, &binding->key) < 0)
                 return sentence_error(-EINVAL, ret_error,
-                                      "%s=%s is not an argument: write arg1 to arg%i", key->name,
-                                      value, ELF_ARGUMENTS_MAX);
+                                      "%s=%s is not an argument: write arg1 to arg%i, with a type "
+                                      "such as :u32 behind it if it is a short integer",
+                                      key->name, value, ELF_ARGUMENTS_MAX);
         return 0;
 }
 

@@ -66,10 +66,12 @@ int key_set_text(Binding *binding, const BindingKey *key, const char *value, cha
 }
 
 static int get_window_key(const Binding *binding, const BindingKey *key, char **ret_value) {
+        char text[WINDOW_KEY_MAX];
+
         (void) key;
-        if (binding->key == 0)
+        if (binding->key.number == 0)
                 return 0;
-        *ret_value = sentence_make(WINDOW_KEY "%u", binding->key);
+        *ret_value = strdup(window_key_format(binding, text));
         return *ret_value ? 1 : -ENOMEM;
 }
 

@@ -10,13 +10,16 @@
  * the program gives it.
  */
 
-#define WINDOW_KEY "arg"
+#define WINDOW_KEY_MAX 16 /* with a zero at the end */
 
-/* "arg1" to "arg12", or "" for 0. Returns 0 or -EINVAL. */
-int window_key_parse(const char *text, unsigned *ret);
+/*
+ * "arg1" to "arg12", with ":u32" or the like behind it if only so much of it counts, or "". Returns
+ * 0 or -EINVAL.
+ */
+int window_key_parse(const char *text, KeyArgument *ret);
 
-/* Which argument it is: as it was found, else as configured; 0: none. */
-unsigned window_key_number(const Binding *binding);
+/* As it was found, else as configured; "": there is none. Returns text. */
+const char *window_key_format(const Binding *binding, char text[static WINDOW_KEY_MAX]);
 
 /*
  * Finds where the key lies at both places, which are resolved: sites->key. Does nothing if there is

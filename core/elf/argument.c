@@ -71,7 +71,8 @@ static bool parse_constant(const char *operand, ElfArgument *a) {
 
         a->kind = ELF_ARGUMENT_CONSTANT;
         errno = 0;
-        a->value = strtoll(operand + 1, &end, 0);
+        a->value = operand[1] == '-' ? strtoll(operand + 1, &end, 0)
+                                     : (int64_t) strtoull(operand + 1, &end, 0);
         return errno == 0 && end > operand + 1 && *end == '\0';
 }
 

@@ -58,7 +58,7 @@ const char *tlob_end_to_string(enum tlob_end end) {
 }
 
 /* " because ...", for a window that did not come to its stop. */
-static const char *end_reason(enum tlob_end end) {
+static const char *end_reason(enum tlob_end end, bool has_task) {
         static const char *const reasons[TLOB_N_ENDS] = {
                 [TLOB_END_STOP] = "",
                 [TLOB_END_EXIT] = " because the task exited",
@@ -68,6 +68,8 @@ static const char *end_reason(enum tlob_end end) {
                 [TLOB_END_SWITCHED] = " because its goroutine left the thread",
         };
 
+        if (!has_task && end == TLOB_END_EXIT)
+                return " because the process exited";
         return reasons[end];
 }
 
@@ -146,15 +148,16 @@ static char *completion_sentence(const Violation *violation, const char *budget,
                                               report->elapsed_ns, report->spent_ns);
 
         /* When it was left is not known where nobody saw it. */
-        return sentence_make(
-                "%s: %s%s%s in %s%s, %s%s%s its %s%s%s%s", violation->binding,
-                report->end == TLOB_END_SWITCHED ? "out of sight" : "ended",
-                !known                              ? ""
-                : report->end == TLOB_END_ABANDONED ? " within "
-                                                    : " after ",
-                known ? duration_format_short(report->elapsed_ns, elapsed) : "", task,
-                end_reason(report->end), overrun > 0 ? duration_format_short(overrun, over) : "",
-                overrun > 0 ? " " : "", direction(report), budget, breakdown, cause, held_back);
+        return sentence_make("%s: %s%s%s in %s%s, %s%s%s its %s%s%s%s", violation->binding,
+                             report->end == TLOB_END_SWITCHED ? "out of sight" : "ended",
+                             !known                              ? ""
+                             : report->end == TLOB_END_ABANDONED ? " within "
+                                                                 : " after ",
+                             known ? duration_format_short(report->elapsed_ns, elapsed) : "", task,
+                             end_reason(report->end, report->state < TLOB_N_STATES),
+                             overrun > 0 ? duration_format_short(overrun, over) : "",
+                             overrun > 0 ? " " : "", direction(report), budget, breakdown, cause,
+                             held_back);
 }
 
 /* In which state the window has spent most of its time; TLOB_N_STATES: not known. */

@@ -235,10 +235,12 @@ static int bpf_backend_set_budget(Backend *backend, uint32_t index,
                                   const uint64_t budget_ns[static TLOB_N_BUDGETS]) {
         BpfBackend *b = BPF(backend);
         Entry *entry = &b->entries[index];
+        int r;
 
         memcpy(entry->budget_ns, budget_ns, sizeof(entry->budget_ns));
         entry_write_budgets(b, entry);
-        return task_table_visit(&b->tasks, entry->generation, check_slot, &b->programs);
+        r = task_table_visit(&b->tasks, entry->generation, check_slot, &b->programs);
+        return r >= 0 && entry->is_keyed ? bpf_programs_tend_keyed(&b->programs) : r;
 }
 
 static int bpf_backend_get_fd(Backend *backend) {

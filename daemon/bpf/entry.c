@@ -296,7 +296,25 @@ bool bpf_entry_spares_others(const BpfBackend *b, const Entry *entry) {
 /* Hits after which what all of them were like is worth a remark. */
 #define MANY_HITS 20
 
+/* Ends come, but none of them has the key of a begin. */
+static char *remark_key(const BpfBackend *b, const Entry *entry) {
+        const Counters *c;
+        Statistics now = {};
+
+        if (bpf_entry_read_books(b, entry, &now) < 0)
+                return NULL;
+        books_subtract(&now.counters, &entry->base);
+        c = &now.counters;
+        if (c->starts < MANY_HITS || c->unmatched < MANY_HITS || c->in_budget + c->violated > 0)
+                return NULL;
+        return sentence_make("No end has the key of a begin: Key= is not the same thing at Start= "
+                             "and Stop=. If it is a short integer, write its type, such as "
+                             "Key=arg1:u32");
+}
+
 char *bpf_entry_remark(const BpfBackend *b, const Entry *entry) {
+        if (entry->is_keyed && !entry->inherited)
+                return remark_key(b, entry);
         if (!entry->is_event || entry->inherited ||
             !site_table_is_missed(&b->stop_sites, entry->stop_site, MANY_HITS))
                 return NULL;

@@ -34,7 +34,7 @@ typedef struct KeptPlaces {
         uint8_t stop;        /* enum tlob_stop */
         uint8_t start_event; /* TraceEventKind */
         uint8_t stop_event;
-        uint8_t key; /* the number of the argument; 0: none */
+        uint8_t key; /* the number of the argument, and its size above that; 0: none */
         uint32_t has_frame;
 } KeptPlaces;
 

@@ -425,6 +425,8 @@ struct tlob_keyed {
         struct tlob_key key;
         __u64 ticket;    /* whoever swaps it for 0 ends the window; others find another, or none */
         __u64 cgroup_id; /* of the task that began it */
+        __u64 cookie;    /* of the probe that did; while daemons take turns there are two */
+        __u64 is_told;   /* the other one has told of the same begin */
         char comm[TLOB_COMM_LEN];
 };
 
@@ -470,6 +472,8 @@ struct tlob_task {
         __u32 n_put_off;      /* looks of the timer in vain, one after the other */
         __u16 arrived;        /* a hook has seen it get the CPU that it runs on, at last_ns */
         __u16 last_cpu;       /* that it has left last: the low bits of its number */
+        __u32 queued;         /* it is in unarmed_slots, or untimed_slots */
+        __u32 reserved;
         __u32 wait_cpu; /* the CPU that it waits for; TLOB_NO_CPU: another one than it began to */
         __u32 unwinding_epoch; /* the last one in which its process was told; 0: it was not */
         __u64 n_sleeps;

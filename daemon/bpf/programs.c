@@ -76,10 +76,12 @@ static int set_sizes(struct tlob_bpf *bpf, const BackendConfig *config) {
                 { bpf->maps.stacks, config->tasks_max },
                 { bpf->maps.timers, config->tasks_max },
                 { bpf->maps.free_slots, config->tasks_max },
+                { bpf->maps.free_untimed_slots, config->tasks_max },
                 { bpf->maps.slots_by_task, config->tasks_max },
                 { bpf->maps.key_places, 2 * (size_t) config->bindings_max },
                 { bpf->maps.keyed_windows, config->tasks_max },
                 { bpf->maps.unarmed_slots, config->tasks_max },
+                { bpf->maps.untimed_slots, config->tasks_max },
                 { bpf->maps.records, config->ring_buffer_size },
         };
 
@@ -256,7 +258,7 @@ static int load_rung(BpfPrograms *programs, const BackendConfig *config, Deadlin
         hooks_prepare(bpf);
         (void) bpf_program__set_autoattach(bpf->progs.set_callbacks, false);
         (void) bpf_program__set_autoattach(bpf->progs.find_processes, false);
-        (void) bpf_program__set_autoattach(bpf->progs.free_keyed, false);
+        (void) bpf_program__set_autoattach(bpf->progs.tend_keyed, false);
         variants_select(bpf, programs->multi, mode, programs->preemptible);
 
         r = set_sizes(bpf, config);
@@ -328,7 +330,8 @@ static int run_program(const struct bpf_program *program, void *context, size_t 
 
 /*
  * Each timer takes memory that the kernel may not have at once: a batch that got nowhere is tried
- * again, and what has no timer in the end has its deadlines found by the tick.
+ * again, and what has no timer in the end has its deadlines found by the tick, or by one timer for
+ * all of them. Kernels were met that had memory for 300.
  */
 static int prepare_timers(const BpfPrograms *programs, unsigned tasks_max) {
         unsigned done = 0, failures = 0;
@@ -343,6 +346,7 @@ static int prepare_timers(const BpfPrograms *programs, unsigned tasks_max) {
                 failures = request.done > 0 ? 0 : failures + 1;
                 done += request.done;
         }
+        programs->bpf->bss->slots_timed = done;
         return 0;
 }
 
@@ -385,12 +389,18 @@ static int find_root_level(BpfPrograms *programs) {
         return 0;
 }
 
-static int fill_free_slots(const BpfPrograms *programs, unsigned tasks_max) {
-        /* A stack: the lowest slot comes off first. */
-        for (uint32_t slot = tasks_max; slot-- > 0;)
-                if (bpf_map_update_elem(bpf_map__fd(programs->bpf->maps.free_slots), NULL, &slot,
-                                        BPF_ANY) < 0)
+static int fill_free_slots(const BpfPrograms *programs, uint32_t tasks_max) {
+        const struct tlob_bpf *bpf = programs->bpf;
+
+        /* Stacks: the lowest slot comes off first. */
+        for (uint32_t slot = tasks_max; slot-- > 0;) {
+                bool is_timed = slot < bpf->bss->slots_timed;
+
+                if (bpf_map_update_elem(bpf_map__fd(is_timed ? bpf->maps.free_slots
+                                                             : bpf->maps.free_untimed_slots),
+                                        NULL, &slot, BPF_ANY) < 0)
                         return -errno;
+        }
         return 0;
 }
 
@@ -518,6 +528,6 @@ int bpf_programs_check_slot(const BpfPrograms *programs, uint32_t slot) {
         return run_program(programs->bpf->progs.check_slot, &slot, sizeof(slot));
 }
 
-int bpf_programs_free_keyed(const BpfPrograms *programs) {
-        return run_on_itself(programs->bpf->progs.free_keyed);
+int bpf_programs_tend_keyed(const BpfPrograms *programs) {
+        return run_on_itself(programs->bpf->progs.tend_keyed);
 }

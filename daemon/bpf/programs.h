@@ -73,7 +73,7 @@ bool bpf_programs_find_calls(const struct btf *btf);
 /* Makes the timer of a slot look at its windows soon: their budgets have changed. */
 int bpf_programs_check_slot(const BpfPrograms *programs, uint32_t slot);
 
-/* Lets the slots of windows with a key go that were ended from outside. */
-int bpf_programs_free_keyed(const BpfPrograms *programs);
+/* After windows with a key were ended from outside, or check_slot(). */
+int bpf_programs_tend_keyed(const BpfPrograms *programs);
 
 #endif

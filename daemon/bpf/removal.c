@@ -85,5 +85,5 @@ int bpf_entry_end_windows(BpfBackend *b, const Entry *entry, Statistics *final,
         int r;
 
         r = task_table_end(&b->tasks, entry->generation, on_window_removed, &removal);
-        return r >= 0 && entry->is_keyed ? bpf_programs_free_keyed(&b->programs) : r;
+        return r >= 0 && entry->is_keyed ? bpf_programs_tend_keyed(&b->programs) : r;
 }

@@ -29,7 +29,7 @@ static KeptPlaces places_of(const Binding *binding) {
                 .start_event = (uint8_t) sites->start_event,
                 .stop_event = (uint8_t) sites->stop_event,
                 .has_frame = sites->has_frame,
-                .key = sites->key ? (uint8_t) sites->key->number : 0,
+                .key = sites->key ? (uint8_t) (sites->key->number | binding->key.size << 4) : 0,
         };
 
         if (sites->how == TLOB_STOP_PLACE)

@@ -76,12 +76,9 @@ static int get_executable(sd_bus *b, const char *path, const char *interface, co
 
 static int get_key(sd_bus *b, const char *path, const char *interface, const char *property,
                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        unsigned number = window_key_number(userdata);
-        char text[16] = "";
+        char text[WINDOW_KEY_MAX];
 
-        if (number > 0)
-                (void) snprintf(text, sizeof(text), WINDOW_KEY "%u", number);
-        return sd_bus_message_append(reply, "s", text);
+        return sd_bus_message_append(reply, "s", window_key_format(userdata, text));
 }
 
 static int get_start_offset(sd_bus *b, const char *path, const char *interface,

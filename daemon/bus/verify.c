@@ -77,11 +77,12 @@ static int append_places(sd_bus_message *m, const char *key, const ElfSite *site
                        : sd_bus_message_append(m, "{sv}", key, "u", (uint32_t) site->n_places);
 }
 
-static int append_key(sd_bus_message *m, const WindowKey *key) {
-        char text[16];
+static int append_key(sd_bus_message *m, const Binding *binding) {
+        char text[WINDOW_KEY_MAX];
 
-        (void) snprintf(text, sizeof(text), WINDOW_KEY "%u", key->number);
-        return sd_bus_message_append(m, "{sv}", "key", "s", text);
+        if (!binding->resolved.sites.key)
+                return 0;
+        return sd_bus_message_append(m, "{sv}", "key", "s", window_key_format(binding, text));
 }
 
 static int append_verified(sd_bus_message *m, const Binding *binding, const Verdict *verdict) {
@@ -124,12 +125,9 @@ static int append_verified(sd_bus_message *m, const Binding *binding, const Verd
                 if (r < 0)
                         return r;
         }
-        if (resolved->sites.key) {
-                r = append_key(m, resolved->sites.key);
-                if (r < 0)
-                        return r;
-        }
-        r = append_probes(m, binding, verdict);
+        r = append_key(m, binding);
+        if (r >= 0)
+                r = append_probes(m, binding, verdict);
         if (r >= 0)
                 r = append_copies(m, binding);
         if (r >= 0 && verdict->cost)

@@ -105,6 +105,22 @@ static bool is_settled(Manager *m, Binding *binding, const FileLook *look) {
         return look->is_mapped || has_windows(m, binding);
 }
 
+/* What happens tells whether its windows can end: where they are between events, or have keys. */
+static void look_at_ends(Manager *m, Binding *binding) {
+        const BindingMeasurement *measurement = &binding->measurement;
+        const BackendOps *ops = measurement->backend->ops;
+        _cleanup_free_ char *remark = NULL;
+
+        if (ops->remark)
+                remark = ops->remark(measurement->backend, measurement->index);
+        binding->look.step++;
+        manager_look_later(m, binding);
+        if (remark)
+                say(m, binding, TAKE_PTR(remark));
+        else if (has_ended_windows(m, binding))
+                stop_looking(m, binding);
+}
+
 static void take_look(Manager *m, Binding *binding, const FileLook *look) {
         if (look->is_early) {
                 binding->look.step++;
@@ -117,7 +133,10 @@ static void take_look(Manager *m, Binding *binding, const FileLook *look) {
                 return;
         }
         if (is_settled(m, binding, look)) {
-                stop_looking(m, binding);
+                if (binding->resolved.sites.key)
+                        look_at_ends(m, binding);
+                else
+                        stop_looking(m, binding);
                 return;
         }
         binding->look.step++;
@@ -131,22 +150,6 @@ static void take_look(Manager *m, Binding *binding, const FileLook *look) {
         if (look->is_mapped || look->n_processes == 0 || binding->look.step <= SAYING_STEP)
                 return;
         say(m, binding, describe(binding, look));
-}
-
-/* What happens tells whether its events can be measured between. */
-static void look_at_events(Manager *m, Binding *binding) {
-        const BindingMeasurement *measurement = &binding->measurement;
-        const BackendOps *ops = measurement->backend->ops;
-        _cleanup_free_ char *remark = NULL;
-
-        if (ops->remark)
-                remark = ops->remark(measurement->backend, measurement->index);
-        binding->look.step++;
-        manager_look_later(m, binding);
-        if (remark)
-                say(m, binding, TAKE_PTR(remark));
-        else if (has_ended_windows(m, binding))
-                stop_looking(m, binding);
 }
 
 void manager_look_at_unit(Manager *m, Binding *binding) {
@@ -173,7 +176,7 @@ void manager_look_at_unit(Manager *m, Binding *binding) {
                 return;
         }
         if (binding_has_events(binding)) {
-                look_at_events(m, binding);
+                look_at_ends(m, binding);
                 return;
         }
         if (binding->look.old.pid > 0) {

@@ -10,7 +10,10 @@
  *   nap:NS         begin, sleep so long while the other thread has the ball, which then ends; and
  *                  then write "nap START END TID"
  *   call:N         as pass, between the functions juggler_throw() and juggler_catch()
+ *   short:N        the same between juggler_begin() and juggler_end(), by an int, N times
  *   probe:N        as pass, between USDT probes that have the key in many registers
+ *   flood:MS       begin and end all the time, for so long, with few keys
+ *   again:N        begin, begin with the same key, and end, each millisecond, N times
  *   lose:N         begin N times, each with another key, and end none of them
  *   fork:K         begin; a child ends the same key, begins another, and exits
  *   exec           become "true"
@@ -50,6 +53,27 @@ void juggler_throw(const Ball *ball, int height) {
 
 void juggler_catch(const Ball *ball) {
         __asm__ volatile("nop" ::"r"(ball) : "memory");
+}
+
+NOINLINE void juggler_begin(int ball);
+NOINLINE void juggler_end(int ball);
+
+void juggler_begin(int ball) {
+        __asm__ volatile("nop; nop" ::"r"(ball) : "memory");
+}
+
+void juggler_end(int ball) {
+        __asm__ volatile("nop; nop; nop" ::"r"(ball) : "memory");
+}
+
+/* Callers may leave in the upper half of the register what was there. */
+static void short_integers(unsigned long n) {
+        for (unsigned long i = 1; i <= n; i++) {
+                unsigned long begin = i | (i << 40), end = i;
+
+                __asm__ volatile("call juggler_begin" : "+D"(begin)::"memory");
+                __asm__ volatile("call juggler_end" : "+D"(end)::"memory");
+        }
 }
 
 /* Places where the same argument lies in different ways. */
@@ -190,6 +214,26 @@ static void nap(unsigned long ns) {
         (void) fflush(stdout);
 }
 
+static void flood(unsigned long ms) {
+        uint64_t end = now_ns() + ms * 1000000;
+
+        for (unsigned long i = 0; now_ns() < end; i++) {
+                tlob_begin_key(ball, i % 3);
+                tlob_end_key(ball, i % 3);
+        }
+}
+
+static void again(unsigned long n) {
+        const struct timespec ts = { .tv_nsec = 1000000 };
+
+        for (unsigned long i = 0; i < n; i++) {
+                tlob_begin_key(ball, 5);
+                tlob_begin_key(ball, 5);
+                (void) nanosleep(&ts, NULL);
+                tlob_end_key(ball, 5);
+        }
+}
+
 static void lose(unsigned long n) {
         for (unsigned long i = 0; i < n; i++)
                 tlob_begin_key(ball, 1000000 + i);
@@ -237,12 +281,18 @@ static void act(const char *word) {
                 pass(BY_MARK, n);
         else if (strncmp(word, "call:", 5) == 0)
                 pass(BY_CALL, n);
+        else if (strncmp(word, "short:", 6) == 0)
+                short_integers(n);
         else if (strncmp(word, "probe:", 6) == 0)
                 pass(BY_PROBE, n);
         else if (strncmp(word, "crowd:", 6) == 0)
                 crowd(n);
         else if (strncmp(word, "nap:", 4) == 0)
                 nap(n);
+        else if (strncmp(word, "flood:", 6) == 0)
+                flood(n);
+        else if (strncmp(word, "again:", 6) == 0)
+                again(n);
         else if (strncmp(word, "lose:", 5) == 0)
                 lose(n);
         else if (strncmp(word, "fork:", 5) == 0)

@@ -26,6 +26,7 @@ static void test_forms(void **state) {
                 { "-1@%sil", { ELF_ARGUMENT_REGISTER, 1, true, 0, WHERE(rsi), 0, 0 } },
                 { "4@$7", { ELF_ARGUMENT_CONSTANT, 4, false, 0, 0, 0, 7 } },
                 { "-4@$-9", { ELF_ARGUMENT_CONSTANT, 4, true, 0, 0, 0, -9 } },
+                { "8@$0xffffffffffffffff", { ELF_ARGUMENT_CONSTANT, 8, false, 0, 0, 0, -1 } },
                 { "8@$0x10", { ELF_ARGUMENT_CONSTANT, 8, false, 0, 0, 0, 16 } },
                 { "-4@-20(%rbp)", { ELF_ARGUMENT_MEMORY, 4, true, 0, WHERE(rbp), 0, -20 } },
                 { "8@(%rsp)", { ELF_ARGUMENT_MEMORY, 8, false, 0, WHERE(rsp), 0, 0 } },

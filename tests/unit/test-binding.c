@@ -434,16 +434,22 @@ static void test_handed_over(void **state) {
 }
 
 static void test_key(void **state) {
-        static const char *const bad[] = { "arg",    "arg0", "arg13", "arg01", "arg1 ",
-                                           "arg1.5", "Arg1", "1",     "arg-1", "arg+1" };
-        unsigned number = 0;
+        static const char *const good[] = {
+                "arg1", "arg12", "arg2:u32", "arg3:s8", "arg6:u64", ""
+        };
+        static const char *const bad[] = { "arg",    "arg0",  "arg13",    "arg01",    "arg1 ",
+                                           "arg1.5", "Arg1",  "1",        "arg-1",    "arg+1",
+                                           "arg1:",  "arg1u", "arg1:u31", "arg1:u32 " };
+        _cleanup_(binding_freep) Binding *binding = make("keyed");
+        char text[WINDOW_KEY_MAX];
+        KeyArgument key;
 
-        assert_ok(window_key_parse("arg12", &number));
-        assert_int_equal(number, 12);
-        assert_ok(window_key_parse("", &number));
-        assert_int_equal(number, 0);
+        for (size_t i = 0; i < ELEMENTSOF(good); i++) {
+                assert_ok(window_key_parse(good[i], &binding->key));
+                assert_string_equal(window_key_format(binding, text), good[i]);
+        }
         for (size_t i = 0; i < ELEMENTSOF(bad); i++)
-                if (window_key_parse(bad[i], &number) != -EINVAL)
+                if (window_key_parse(bad[i], &key) != -EINVAL)
                         fail_msg("\"%s\" is taken for a key", bad[i]);
 }
 

@@ -19,6 +19,6 @@ int BPF_PROG(arm_from_start, __u32 slot)
 
 	if (t)
 		timer_arm(t, slot, task_deadline(t), READ_ONCE(t->last_ns));
-	timers_arm_left();
+	slots_arm_left();
 	return 0;
 }

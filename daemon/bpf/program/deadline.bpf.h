@@ -149,20 +149,38 @@ static __always_inline void timer_arm(struct tlob_task *t, __u32 slot, __u64 dea
 	}
 }
 
-/* For a slot that is no task's, which no hook comes by: who may arm its timer next does. */
-static __always_inline void timer_leave(const struct tlob_task *t, __u32 slot)
+/*
+ * A slot that is no task's: no hook comes by it, so the next program arms its timer that may. Those
+ * that have none are looked at by one timer for all of them, each few milliseconds.
+ */
+#define SLOTS_LEFT_AT_ONCE 8
+#define SWEEP_NS	   4000000
+#define SWEEP_AT_ONCE	   256
+
+static __always_inline void slot_leave(struct tlob_task *t, __u32 slot)
 {
-	if (READ_ONCE(t->next_ns) == TLOB_NEVER)
+	if (READ_ONCE(t->next_ns) == TLOB_NEVER ||
+	    __sync_val_compare_and_swap(&t->queued, 0, 1) != 0)
 		return;
-	if (bpf_map_push_elem(&unarmed_slots, &slot, 0))
-		count(n_timer_failures);
-	else
-		__sync_fetch_and_add(&n_unarmed, 1);
+	__sync_fetch_and_add(&n_unarmed, 1);
+	bpf_map_push_elem(&unarmed_slots, &slot, 0);
 }
 
-#define TIMERS_LEFT_AT_ONCE 8
+static __always_inline void sweep_arm(void)
+{
+	struct slot_timer *timer;
+	__u32 key = 0;
 
-static long timer_arm_left(__u32 i, void *context)
+	if (__sync_val_compare_and_swap(&sweep_is_armed, 0, 1) != 0)
+		return;
+	timer = bpf_map_lookup_elem(&sweep_timer, &key);
+	if (!timer || bpf_timer_start(&timer->timer, SWEEP_NS, 0)) {
+		WRITE_ONCE(sweep_is_armed, 0);
+		count(n_timer_failures);
+	}
+}
+
+static long slot_arm_left(__u32 i, void *context)
 {
 	struct tlob_task *t;
 	__u32 slot;
@@ -171,16 +189,26 @@ static long timer_arm_left(__u32 i, void *context)
 		return 1;
 	__sync_fetch_and_add(&n_unarmed, -1);
 	t = bpf_map_lookup_elem(&tasks, &slot);
-	if (t && READ_ONCE(t->task) == TLOB_TASK_OF_KEY)
+	if (!t)
+		return 0;
+	if (slot >= READ_ONCE(slots_timed)) {
+		__sync_fetch_and_add(&n_untimed, 1);
+		bpf_map_push_elem(&untimed_slots, &slot, 0);
+		sweep_arm();
+		return 0;
+	}
+	/* A full barrier: whoever takes the slot from here on leaves it here again. */
+	__sync_lock_test_and_set(&t->queued, 0);
+	if (READ_ONCE(t->task) == TLOB_TASK_OF_KEY)
 		timer_arm(t, slot, task_deadline(t), bpf_ktime_get_ns());
 	return 0;
 }
 
 /* It must not take long, so a few at once. */
-static __always_inline void timers_arm_left(void)
+static __always_inline void slots_arm_left(void)
 {
 	if (READ_ONCE(n_unarmed))
-		bpf_loop(TIMERS_LEFT_AT_ONCE, timer_arm_left, NULL, 0);
+		bpf_loop(SLOTS_LEFT_AT_ONCE, slot_arm_left, NULL, 0);
 }
 
 /*
@@ -359,6 +387,50 @@ static int on_timer(void *map, __u32 *key, struct slot_timer *timer)
 	else
 		WRITE_ONCE(t->n_put_off, 0);
 	timer_arm(t, slot, deadline, now);
+	return 0;
+}
+
+/* Reports its window if it has run over. Returns whether that may still come. */
+static __always_inline bool slot_may_run_over(struct tlob_task *t, __u32 slot)
+{
+	struct next next = { TLOB_NEVER, { TLOB_NEVER, TLOB_NEVER, TLOB_NEVER } };
+	struct snapshot at;
+	__u32 state;
+
+	if (READ_ONCE(t->task) != TLOB_TASK_OF_KEY)
+		return false;
+	if (READ_ONCE(t->next_ns) >= bpf_ktime_get_ns() || !task_snapshot_remote(t, &at, &state))
+		return READ_ONCE(t->next_ns) != TLOB_NEVER;
+	window_check(slot, 0, &at, state, &next);
+	return next.ns != TLOB_NEVER;
+}
+
+static long slot_sweep(__u32 i, void *context)
+{
+	struct tlob_task *t;
+	__u32 slot;
+
+	if (bpf_map_pop_elem(&untimed_slots, &slot))
+		return 1;
+	__sync_fetch_and_add(&n_untimed, -1);
+	t = bpf_map_lookup_elem(&tasks, &slot);
+	if (!t)
+		return 0;
+	/* As in slot_arm_left(). */
+	__sync_lock_test_and_set(&t->queued, 0);
+	if (!slot_may_run_over(t, slot) || __sync_val_compare_and_swap(&t->queued, 0, 1) != 0)
+		return 0;
+	__sync_fetch_and_add(&n_untimed, 1);
+	bpf_map_push_elem(&untimed_slots, &slot, 0);
+	return 0;
+}
+
+static int on_sweep(void *map, __u32 *key, struct slot_timer *timer)
+{
+	WRITE_ONCE(sweep_is_armed, 0);
+	bpf_loop(SWEEP_AT_ONCE, slot_sweep, NULL, 0);
+	if (READ_ONCE(n_untimed))
+		sweep_arm();
 	return 0;
 }
 

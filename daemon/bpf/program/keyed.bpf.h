@@ -124,7 +124,7 @@ static __always_inline void keyed_free(struct tlob_task *t, __u32 slot)
 		__sync_fetch_and_add(&b->n_keyed, -1);
 	__sync_fetch_and_add(&n_keyed, -1);
 	__sync_fetch_and_add(&slots_used, -1);
-	bpf_map_push_elem(&free_slots, &slot, 0);
+	slot_push(slot);
 }
 
 /*
@@ -178,10 +178,10 @@ static __always_inline __u32 keyed_new(struct tlob_binding *b, const struct tlob
 {
 	__u32 slot;
 
-	if (READ_ONCE(b->n_keyed) >= KEYED_OF_ONE_MAX || READ_ONCE(n_keyed) >= KEYED_SLOTS_MAX ||
-	    !keyed_process_note(key->tgid))
+	if (!keyed_process_note(key->tgid))
 		return NO_SLOT;
-	if (bpf_map_pop_elem(&free_slots, &slot)) {
+	if (READ_ONCE(b->n_keyed) >= KEYED_OF_ONE_MAX || READ_ONCE(n_keyed) >= KEYED_SLOTS_MAX ||
+	    !slot_pop(&slot)) {
 		tasks_refuse();
 		return NO_SLOT;
 	}
@@ -193,13 +193,16 @@ static __always_inline __u32 keyed_new(struct tlob_binding *b, const struct tlob
 }
 
 static __always_inline void keyed_open(struct tlob_task *t, const struct tlob_binding *b,
-				       const struct tlob_key *key, __u64 generation)
+				       const struct tlob_key *key, __u64 generation, __u64 cookie)
 {
 	struct next next = { TLOB_NEVER, { TLOB_NEVER, TLOB_NEVER, TLOB_NEVER } };
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct tlob_window *w = window_at(t, 0);
 
 	t->keyed.key = *key;
+	t->keyed.ticket = 0;
+	t->keyed.cookie = cookie;
+	t->keyed.is_told = 0;
 	t->keyed.cgroup_id = task->cgroups->dfl_cgrp->kn->id;
 	BPF_CORE_READ_INTO(&t->keyed.comm, task, comm);
 	t->state = TLOB_N_STATES;
@@ -238,16 +241,28 @@ __noinline __u32 keyed_find(__u32 binding, __u32 side)
 	return key_read(binding, side, &key) ? keyed_take(&key) : NO_SLOT;
 }
 
-/* While two daemons have probes there, each start is told twice. */
-__noinline int keyed_is_told(__u32 binding)
+/*
+ * While two daemons have probes there, each start is told twice, by each of them. Is this the
+ * second time?
+ */
+__noinline int keyed_is_told(__u32 binding, __u64 cookie)
 {
 	struct tlob_key key = {};
+	struct tlob_task *t;
+	__u64 *found;
+	__u32 slot;
 
-	return key_read(binding, SIDE_START, &key) && bpf_map_lookup_elem(&keyed_windows, &key);
+	if (!key_read(binding, SIDE_START, &key))
+		return 0;
+	found = bpf_map_lookup_elem(&keyed_windows, &key);
+	slot = found ? (__u32)*found : NO_SLOT;
+	t = bpf_map_lookup_elem(&tasks, &slot);
+	return t && t->task == TLOB_TASK_OF_KEY && t->keyed.cookie != cookie &&
+	       __sync_val_compare_and_swap(&t->keyed.is_told, 0, 1) == 0;
 }
 
 /* Begins a window. Returns NO_SLOT, or if that did not succeed, the slot that is to be let go. */
-__noinline __u32 keyed_begin(__u32 binding)
+__noinline __u32 keyed_begin(__u32 binding, __u64 cookie)
 {
 	struct tlob_binding *b = bpf_map_lookup_elem(&bindings, &binding);
 	struct tlob_books *stats = bpf_map_lookup_elem(&statistics, &binding);
@@ -268,26 +283,26 @@ __noinline __u32 keyed_begin(__u32 binding)
 		return NO_SLOT;
 	}
 	task_note_ids(slot);
-	keyed_open(t, b, &key, READ_ONCE(b->generation));
+	keyed_open(t, b, &key, READ_ONCE(b->generation), cookie);
 	ticket = t->n_opens << KEYED_TICKET_SHIFT | slot;
 	/* Another thread begins it at this moment, or there is no memory. */
 	if (bpf_map_update_elem(&keyed_windows, &key, &ticket, BPF_NOEXIST))
 		return slot;
 	WRITE_ONCE(t->keyed.ticket, ticket);
-	timer_leave(t, slot);
+	slot_leave(t, slot);
 	return NO_SLOT;
 }
 
-static __always_inline void keyed_start(__u32 binding, const struct tlob_binding *b)
+static __always_inline void keyed_start(__u32 binding, const struct tlob_binding *b, __u64 cookie)
 {
 	__u32 slot;
 
-	if (task_is_ours() || (READ_ONCE(b->start_cookie_before) && keyed_is_told(binding)))
+	if (task_is_ours() || (READ_ONCE(b->start_cookie_before) && keyed_is_told(binding, cookie)))
 		return;
 	slot = keyed_find(binding, SIDE_START);
 	if (slot != NO_SLOT)
 		keyed_end(slot, TLOB_END_ABANDONED);
-	slot = keyed_begin(binding);
+	slot = keyed_begin(binding, cookie);
 	if (slot != NO_SLOT)
 		keyed_end(slot, TLOB_END_ABANDONED);
 }
@@ -303,37 +318,38 @@ static __always_inline void keyed_stop(__u32 binding, const struct tlob_binding 
 		count(stats->unmatched);
 }
 
-/* A hit is for that binding; what is to be done is done by keyed_hit(). */
-static __always_inline void keyed_note(struct hit *hit, __u32 binding, struct tlob_books *stats)
+/* A hit is for that binding: what is to be done is done by keyed_hit(). */
+static __always_inline void keyed_note(struct hit *hit, __u32 binding)
 {
-	if (!hit->keyed[0])
-		hit->keyed[0] = binding + 1;
-	else if (!hit->keyed[1])
-		hit->keyed[1] = binding + 1;
-	else if (hit->side == SIDE_START) {
-		count(stats->starts);
-		count(stats->over_limit);
-	} else
-		count(stats->unmatched);
+	if (hit->n_keyed == hit->keyed_done)
+		hit->keyed = binding;
+	hit->n_keyed++;
 }
 
-static __always_inline void keyed_hit(const struct hit *hit)
+/*
+ * Returns whether there are more than the one that was noted: then the bindings of the site have to
+ * be gone over again.
+ */
+static __always_inline bool keyed_hit(struct hit *hit)
 {
-	__u32 i;
+	bool more = hit->n_keyed > hit->keyed_done + 1;
+	__u32 binding = hit->keyed;
+	struct tlob_binding *b;
 
-	for (i = 0; i < HIT_KEYED_MAX && hit->keyed[i]; i++) {
-		__u32 binding = hit->keyed[i] - 1;
-		struct tlob_binding *b = bpf_map_lookup_elem(&bindings, &binding);
-
-		if (b && hit->side == SIDE_START)
-			keyed_start(binding, b);
-		else if (b)
-			keyed_stop(binding, b);
-	}
+	if (hit->n_keyed <= hit->keyed_done)
+		return false;
+	hit->keyed_done++;
+	hit->n_keyed = 0;
+	b = bpf_map_lookup_elem(&bindings, &binding);
+	if (b && hit->side == SIDE_START)
+		keyed_start(binding, b, hit->cookie);
+	else if (b)
+		keyed_stop(binding, b);
+	return more;
 }
 
 struct keyed_sweep {
-	__u32 tgid; /* 0: the windows that somebody has ended from outside */
+	__u32 tgid; /* 0: as tend_keyed() */
 	__u32 end;
 };
 
@@ -345,8 +361,13 @@ static long keyed_sweep_slot(__u32 slot, void *context)
 
 	if (!t || READ_ONCE(t->task) != TLOB_TASK_OF_KEY)
 		return 0;
-	if (sweep->tgid ? t->keyed.key.tgid != sweep->tgid : READ_ONCE(*open_at(t, 0)) != 0)
+	if (sweep->tgid && t->keyed.key.tgid != sweep->tgid)
 		return 0;
+	if (!sweep->tgid && READ_ONCE(*open_at(t, 0))) {
+		if (READ_ONCE(t->next_ns) == 0)
+			slot_leave(t, slot);
+		return 0;
+	}
 	ticket = READ_ONCE(t->keyed.ticket);
 	if (ticket && __sync_val_compare_and_swap(&t->keyed.ticket, ticket, 0) == ticket)
 		keyed_end(slot, sweep->end);
@@ -366,11 +387,12 @@ static __always_inline void keyed_end_process(__u32 end)
 }
 
 /*
- * Run by the daemon, on itself, when it has ended windows with a key: lets their slots go. An
- * iterator, because a program that may sleep cannot use the stack of free slots on Linux 6.1.
+ * Run by the daemon, on itself, when it has ended windows with a key, or their budgets have
+ * changed: lets the slots of the former go, and has the latter looked at. An iterator, because a
+ * program that may sleep cannot use stacks and queues on Linux 6.1.
  */
 SEC("iter/task")
-int free_keyed(struct bpf_iter__task *ctx)
+int tend_keyed(struct bpf_iter__task *ctx)
 {
 	struct keyed_sweep sweep = { .end = TLOB_END_REMOVED };
 

@@ -74,9 +74,19 @@ const volatile __u32 slots_max = 0;
 /* Tasks with a slot that is only in the hash: see task_new(). */
 __u32 n_unstored = 0;
 
-/* Those of windows with a key, and of these such whose deadline has no timer yet. */
+/*
+ * The first so many have a timer: the daemon sets it. Others are given away only when all of those
+ * are.
+ */
+__u32 slots_timed = 0;
+
+/* Those of windows with a key; and what is in unarmed_slots and in untimed_slots. */
 __u32 n_keyed = 0;
 __u32 n_unarmed = 0;
+__u32 n_untimed = 0;
+
+/* The timer that looks at those of the latter is armed. */
+__u32 sweep_is_armed = 0;
 
 /* The entries of keyed_processes. */
 __u32 n_keyed_processes = 0;
@@ -306,7 +316,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_STACK);
 	__uint(max_entries, 1);
 	__type(value, __u32);
-} free_slots SEC(".maps");
+} free_slots SEC(".maps"), free_untimed_slots SEC(".maps");
 
 /* From a task to its slot: quick, but see task_slot(). */
 struct {
@@ -351,12 +361,15 @@ struct {
 	__type(value, __u8);
 } keyed_processes SEC(".maps");
 
-/* The slots that n_unarmed counts. */
+/*
+ * Slots of windows with a key whose timer somebody has to arm, and such that have none. Each is in
+ * one of these, once, or in none (queued in its tlob_task), so there is room for all.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, 1);
 	__type(value, __u32);
-} unarmed_slots SEC(".maps");
+} unarmed_slots SEC(".maps"), untimed_slots SEC(".maps");
 
 /*
  * One for each slot. In a map of their own: before Linux 7.0 a uprobe program may not even look
@@ -373,6 +386,14 @@ struct {
 	__type(key, __u32);
 	__type(value, struct slot_timer);
 } timers SEC(".maps");
+
+/* For all slots that have none. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct slot_timer);
+} sweep_timer SEC(".maps");
 
 /*
  * Nothing is ever in these: see keep_own_stack(). Programs that are attached in different ways

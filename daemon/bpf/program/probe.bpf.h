@@ -179,12 +179,30 @@ __noinline int binding_hit(struct hit *hit, __u32 binding)
 	if (!b)
 		return 0;
 	if (b->is_keyed)
-		keyed_note(hit, binding, stats);
+		keyed_note(hit, binding);
+	else if (hit->keyed_done)
+		return 1; /* it was its turn before */
 	else if (hit->side == SIDE_START)
 		binding_start(hit, binding, b, stats);
 	else
 		binding_unmatched(hit, b, stats);
 	return 1;
+}
+
+/* As many as a site has room for, of one unit and of none. */
+#define KEYED_PASSES_MAX 36
+
+/* After the bindings of the site have been gone over: what those are owed that have keys. */
+static __always_inline void keyed_hits(struct hit *hit, void *sites)
+{
+	__u32 i;
+
+	for (i = 0; i < KEYED_PASSES_MAX && keyed_hit(hit); i++) {
+		struct tlob_site *site = site_find(sites, hit->cookie);
+
+		if (site)
+			site_hit(site, hit);
+	}
 }
 
 /* What is done once for each thread that has a window with a frame. */
@@ -217,7 +235,7 @@ static __always_inline __u32 on_start(struct pt_regs *ctx)
 	if (site) {
 		site_count_hit(SIDE_START, (__u32)hit.cookie);
 		site_hit(site, &hit);
-		keyed_hit(&hit);
+		keyed_hits(&hit, &start_sites);
 	}
 	task_has_frame(hit.slot, hit.stack_pointer);
 	return hit.slot;
@@ -229,7 +247,7 @@ static __always_inline void on_start_arm(struct pt_regs *ctx)
 	__u32 slot = on_start(ctx);
 	struct tlob_task *t;
 
-	timers_arm_left();
+	slots_arm_left();
 	if (slot == NO_SLOT)
 		return;
 	t = bpf_map_lookup_elem(&tasks, &slot);
@@ -377,7 +395,7 @@ static __always_inline int on_stop(struct pt_regs *ctx)
 	site_stop(&hit, &at);
 	if (t)
 		task_ended(t);
-	keyed_hit(&hit);
+	keyed_hits(&hit, &stop_sites);
 	return 0;
 }
 

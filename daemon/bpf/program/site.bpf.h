@@ -14,10 +14,7 @@ enum side {
 	SIDE_STOP,
 };
 
-/* So many bindings whose windows have keys a hit can be for. */
-#define HIT_KEYED_MAX 2
-
-/* A probe that was hit. */
+/* A probe that was hit. Small, as it lies on the stack below all else. */
 struct hit {
 	__u64 cookie;
 	__u64 stack_pointer;
@@ -25,15 +22,20 @@ struct hit {
 	__u64 own_cgroup_id; /* of the task; 0: not looked for yet */
 	/* The cgroup of the task at one depth: units mostly lie at the same. */
 	__u64 cgroup_id;
-	__u32 level;
+	__u8 level;
+	__u8 side;
+	/*
+	 * How many bindings with keys were found that the hit is for, how many of these are done,
+	 * and the next. They come last, one by one: their work needs much room on the stack.
+	 */
+	__u8 n_keyed;
+	__u8 keyed_done;
+	__u32 keyed;
 	__u32 slot;
-	__u32 side;
 	__u32 call; /* as in tlob_window; the site is the call's then */
-	/* Those, plus one; 0: none. They come last: their work needs much room on the stack. */
-	__u32 keyed[HIT_KEYED_MAX];
 };
 
-#define LEVEL_UNKNOWN (~0U)
+#define LEVEL_UNKNOWN 0xff /* deeper than TLOB_UNIT_LEVELS */
 
 static __always_inline struct tlob_site *site_find(void *sites, __u64 cookie)
 {

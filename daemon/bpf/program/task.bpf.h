@@ -203,6 +203,20 @@ __noinline int task_note_ids(__u32 slot)
 	return 0;
 }
 
+/* Returns whether there is one. */
+static __always_inline bool slot_pop(__u32 *slot)
+{
+	return !bpf_map_pop_elem(&free_slots, slot) || !bpf_map_pop_elem(&free_untimed_slots, slot);
+}
+
+static __always_inline void slot_push(__u32 slot)
+{
+	if (slot < READ_ONCE(slots_timed))
+		bpf_map_push_elem(&free_slots, &slot, 0);
+	else
+		bpf_map_push_elem(&free_untimed_slots, &slot, 0);
+}
+
 /* Gives the current task a slot. The hooks see it from the moment that it is in the storage. */
 static __noinline __u32 task_new(void)
 {
@@ -211,7 +225,7 @@ static __noinline __u32 task_new(void)
 	struct tlob_task *t;
 	__u32 slot, *stored;
 
-	if (bpf_map_pop_elem(&free_slots, &slot)) {
+	if (!slot_pop(&slot)) {
 		tasks_refuse();
 		return NO_SLOT;
 	}
@@ -238,7 +252,7 @@ static __noinline __u32 task_new(void)
 
 	if (bpf_map_update_elem(&slots_by_task, &key, &slot, BPF_ANY)) {
 		t->task = 0;
-		bpf_map_push_elem(&free_slots, &slot, 0);
+		slot_push(slot);
 		return NO_SLOT;
 	}
 	/*
@@ -271,7 +285,7 @@ static __always_inline void task_free(struct tlob_task *t, __u32 slot)
 	if (t->unstored)
 		__sync_fetch_and_add(&n_unstored, -1);
 	__sync_fetch_and_add(&slots_used, -1);
-	bpf_map_push_elem(&free_slots, &slot, 0);
+	slot_push(slot);
 }
 
 /*

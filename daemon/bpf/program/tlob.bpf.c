@@ -85,7 +85,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		return 0;
 	if (READ_ONCE(n_waiters) && waiters_credit())
 		cpu_given_to(next);
-	timers_arm_left();
+	slots_arm_left();
 	if (!task_may_have_slot(prev) && !task_may_have_slot(next))
 		return 0;
 	out = task_current(prev, &out_slot);
@@ -199,7 +199,7 @@ int BPF_PROG(on_tick)
 	interrupts_learn();
 	if (!hooks_act())
 		return 0;
-	timers_arm_left();
+	slots_arm_left();
 	if (!task_may_have_slot(task))
 		return 0;
 	t = task_current(task, &slot);
@@ -298,8 +298,14 @@ SEC("syscall")
 int prepare_timers(struct tlob_timers *request)
 {
 	struct slot_timer *timer;
-	__u32 i, slot;
+	__u32 i, slot = 0;
+	long r;
 
+	/* First of all; it may be there by now. */
+	timer = bpf_map_lookup_elem(&sweep_timer, &slot);
+	r = timer ? bpf_timer_init(&timer->timer, &sweep_timer, CLOCK_MONOTONIC) : 0;
+	if (r && r != -EBUSY)
+		return 0;
 	for (i = 0; i < 256 && i < request->n; i++) {
 		slot = request->first + i;
 		timer = bpf_map_lookup_elem(&timers, &slot);
@@ -329,8 +335,15 @@ static long timer_set_callback(__u32 slot, void *context)
 SEC("iter/task")
 int set_callbacks(struct bpf_iter__task *ctx)
 {
-	if (ctx->task)
-		bpf_loop(slots_max, timer_set_callback, NULL, 0);
+	struct slot_timer *timer;
+	__u32 key = 0;
+
+	if (!ctx->task)
+		return 0;
+	timer = bpf_map_lookup_elem(&sweep_timer, &key);
+	if (timer)
+		bpf_timer_set_callback(&timer->timer, on_sweep);
+	bpf_loop(slots_max, timer_set_callback, NULL, 0);
 	return 0;
 }
 
@@ -345,9 +358,11 @@ int check_slot(__u32 *slot)
 	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &index);
 	__u64 now = bpf_ktime_get_ns();
 
-	if (t && t->task) {
-		WRITE_ONCE(t->next_ns, 0);
+	if (!t || !t->task)
+		return 0;
+	WRITE_ONCE(t->next_ns, 0);
+	/* Of others, tend_keyed() sees to it. */
+	if (t->task != TLOB_TASK_OF_KEY)
 		timer_arm(t, index, now, now);
-	}
 	return 0;
 }

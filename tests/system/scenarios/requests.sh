@@ -121,6 +121,36 @@ until_true sh -c '[ "$(systemctl show -P SubState juggler)" = dead ]'
 equal "marks with a key end in another thread" "$(counter juggler.service/ball in-budget)" 200
 equal "those that were lost end with the program" "$(counter juggler.service/ball exit)" 3
 equal "one was too long" "$(binding juggler.service/ball Violations)" 1
+# While one tlobd takes over from another, each begin is told by the probes of both. That is not a begin
+# with a key that is in use, of which there are as many here.
+printf '[Service]\nExecStart=%s again:4000\n[X-Tlob ball]\nMark=ball\nBudgetSec=10s\n' "$tests/juggler" >"$etc/again.service"
+systemctl daemon-reload
+until_true sh -c 'tlobctl show -j again.service/ball | grep -q "\"Backend\":\"bpf\""'
+systemctl start again
+for ((i = 0; i < 2; i++)); do
+        pause 0.5
+        systemctl restart tlobd
+done
+until_true sh -c '[ "$(systemctl show -P SubState again)" = dead ]'
+equal "each end is one, whoever tells of it" "$(counter again.service/ball in-budget)" 4000
+echo "# begun $(counter again.service/ball starts), abandoned $(counter again.service/ball abandoned)"
+check "and so is each begin, but for one at a time" [ "$(counter again.service/ball starts)" -ge 7990 ]
+check "and no window is longer than it is" [ "$(binding again.service/ball MaxNSec)" -lt 300000000 ]
+
+# More windows than some kernels have timers for.
+printf '[Service]\nExecStart=%s lose:2000 nap:20000000000\n[X-Tlob ball]\nMark=ball\nBudgetSec=100ms\n' "$tests/juggler" \
+        >"$etc/leaker.service"
+systemctl daemon-reload
+until_true sh -c 'tlobctl show -j leaker.service/ball | grep -q "\"Backend\":\"bpf\""'
+systemctl start leaker
+all_are_late() {
+        [ "$(binding leaker.service/ball Violations)" = 2001 ]
+}
+check "each that is late is found while it is open" until_true all_are_late
+equal "all of them are open" "$(counter leaker.service/ball open)" 2001
+systemctl stop leaker
+equal "and end with it" "$(counter leaker.service/ball exit)" 2001
+
 holds "marks are listed" "$(tlobctl functions -j "$tests/juggler" 'Mark=*')" 'map(.Name) | index("ball") != null'
 refuse "a budget of a state is refused" 1 "of a window that any thread may end only the length is known" \
         tlobctl add-binding bad --unit=nginx.service --start=ngx_http_process_request --stop=ngx_http_free_request \
