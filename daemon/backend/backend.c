@@ -37,6 +37,8 @@ unsigned backend_needs(const Binding *binding) {
                         needs |= BACKEND_CAN_STATE_BUDGET;
         if (binding->budget_ns[TLOB_BUDGET_MINIMUM] != BUDGET_NONE)
                 needs |= BACKEND_CAN_MINIMUM;
+        if (binding->key.number > 0 || binding->resolved.sites.key)
+                needs |= BACKEND_CAN_KEY;
         if (binding->unit)
                 needs |= BACKEND_CAN_CONFINE;
         if (binding->spare)
@@ -55,6 +57,8 @@ const char *backend_lacks(const BackendOps *ops, unsigned needs) {
                 return "measure between events of the kernel";
         if (lacks & BACKEND_CAN_USDT)
                 return "measure between USDT probes";
+        if (lacks & BACKEND_CAN_KEY)
+                return "tell windows apart by a key";
         if (lacks & BACKEND_CAN_RETURN)
                 return "stop at a return";
         if (lacks & BACKEND_CAN_STATE_BUDGET)

@@ -33,6 +33,7 @@ typedef enum BackendCapability {
         BACKEND_CAN_EVENT = 1 << 7,        /* Start=event:..., Stop=event:... */
         BACKEND_CAN_COUNT = 1 << 8,        /* windows that keep their budget, for Tolerance= */
         BACKEND_CAN_MINIMUM = 1 << 9,      /* budgets that windows must not end before */
+        BACKEND_CAN_KEY = 1 << 10,         /* windows that another thread ends */
 } BackendCapability;
 
 typedef struct BackendConfig {

@@ -443,7 +443,8 @@ const BackendOps backend_bpf_ops = {
         .name = "bpf",
         .capabilities = BACKEND_CAN_RETURN | BACKEND_CAN_STATE_BUDGET | BACKEND_CAN_MINIMUM |
                         BACKEND_CAN_INFINITE | BACKEND_CAN_CONFINE | BACKEND_CAN_AWAIT |
-                        BACKEND_CAN_CALL | BACKEND_CAN_USDT | BACKEND_CAN_EVENT | BACKEND_CAN_COUNT,
+                        BACKEND_CAN_CALL | BACKEND_CAN_USDT | BACKEND_CAN_EVENT |
+                        BACKEND_CAN_COUNT | BACKEND_CAN_KEY,
         .probe = bpf_backend_probe,
         .can = bpf_backend_can,
         .new = bpf_backend_new,

@@ -187,7 +187,7 @@ static const BackendOps ops_first = {
 static const BackendOps ops_second = {
         .name = "bpf",
         .capabilities = BACKEND_CAN_RETURN | BACKEND_CAN_STATE_BUDGET | BACKEND_CAN_MINIMUM |
-                        BACKEND_CAN_INFINITE | BACKEND_CAN_CALL,
+                        BACKEND_CAN_INFINITE | BACKEND_CAN_CALL | BACKEND_CAN_KEY,
         .probe = probe_second,
         .new = new_second,
         .free = free_choice,
@@ -316,6 +316,11 @@ static void test_by_budget_of_a_state(void **state) {
 static void test_by_minimum(void **state) {
         assert_chosen(load(*state, "BudgetSec=5ms\nBudgetMinSec=1ms\n"), &ops_second,
                       "Back end 'kernel' cannot find windows that are too short");
+}
+
+static void test_by_key(void **state) {
+        assert_chosen(load(*state, "Stop=setenv\nKey=arg1\nBudgetSec=5ms\n"), &ops_second,
+                      "Back end 'kernel' cannot tell windows apart by a key");
 }
 
 /* It has no file: nobody has to be asked about one, and none is watched. */
@@ -558,6 +563,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_first, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_by_capability, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_by_minimum, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_by_key, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_by_budget_of_a_state, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_by_system_call, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_by_its_word, setup, teardown),
