@@ -139,7 +139,9 @@ static int check_place(const Binding *binding, const ElfFile *elf, const char *k
         uint64_t begin = 0;
         int r;
 
-        r = check_nop(binding, elf, key, text, site, ret_error);
+        r = check_system_call(elf, key, text, site->offset, ret_error);
+        if (r >= 0)
+                r = check_nop(binding, elf, key, text, site, ret_error);
         if (r < 0)
                 return r;
         r = function_check_boundary(elf, site->offset, &begin, &why);
@@ -172,7 +174,9 @@ static int check_usdt_place(const Binding *binding, const ElfFile *elf, const ch
         uint64_t begin;
         int r;
 
-        r = is_bad_nop(binding, elf, &site);
+        r = check_system_call(elf, key, text, offset, ret_error);
+        if (r >= 0)
+                r = is_bad_nop(binding, elf, &site);
         if (r < 0)
                 return r;
         if (r > 0)
@@ -200,17 +204,12 @@ static int check_usdt_place(const Binding *binding, const ElfFile *elf, const ch
 /* Each place of the site. */
 static int check_site(const Binding *binding, const ElfFile *elf, const char *key, const char *text,
                       const ElfSite *site, char **ret_error) {
-        int r;
+        int r = 0;
 
-        r = check_system_call(elf, key, text, site->offset, ret_error);
-        if (r >= 0 && site->n_places == 0)
+        if (site->n_places == 0)
                 return check_place(binding, elf, key, text, site, ret_error);
-        for (size_t i = 0; i < site->n_places && r >= 0; i++) {
-                r = check_system_call(elf, key, text, site->places[i].offset, ret_error);
-                if (r >= 0)
-                        r = check_usdt_place(binding, elf, key, text, site->places[i].offset,
-                                             ret_error);
-        }
+        for (size_t i = 0; i < site->n_places && r >= 0; i++)
+                r = check_usdt_place(binding, elf, key, text, site->places[i].offset, ret_error);
         return r;
 }
 
