@@ -13,7 +13,8 @@ tests=/usr/libexec/tlob-tests
 
 mkdir -p "$etc/nginx.service.d"
 printf '%s\n' '[X-Tlob request]' 'Start=ngx_http_process_request' 'Stop=ngx_http_free_request' 'Key=arg1' \
-        'BudgetSec=400ms' >"$etc/nginx.service.d/50-latency.conf"
+        'BudgetSec=400ms' '[X-Tlob wrong]' 'Start=ngx_http_create_request' 'Stop=ngx_http_free_request' 'Key=arg1' \
+        'BudgetSec=1h' >"$etc/nginx.service.d/50-latency.conf"
 printf '[Service]\nExecStart=%s %s\n[X-Tlob ball]\nMark=ball\nBudgetSec=20ms\n' "$tests/juggler" \
         'pass:200 nap:50000000 lose:3' >"$etc/juggler.service"
 # The upstream takes as many seconds as the path says.
@@ -88,6 +89,12 @@ holds "nor do ends in the journal" "$end" '.TLOB_END == "stop" and .TLOB_STATE =
 jq -r .MESSAGE <<<"$end" | sed 's/^/# /'
 tlobctl violations -b nginx.service/request | sed 's/^/# /'
 tlobctl show nginx.service/request | sed 's/^/# /'
+
+# What begins with the connection does not end with the request.
+does_not_match() {
+        tlobctl show -j nginx.service/wrong | jq -r '.[0].StateReason' | grep -q '^No end has the key of a begin'
+}
+check "keys that never match are remarked" until_true does_not_match
 
 # Windows that are open go on.
 tlobctl reset-statistics nginx.service/request
