@@ -132,10 +132,13 @@ static void write_times(FILE *f, const json_object *bindings) {
         }
 }
 
-/* UINT64_MAX: one of the parts is not known. */
+/* A daemon that is older tells the parts only. UINT64_MAX: it is not known. */
 static uint64_t sum_of(const json_object *binding) {
-        uint64_t sum = 0;
+        uint64_t sum = json_number(binding, "ElapsedNSec");
 
+        if (sum != UINT64_MAX)
+                return sum;
+        sum = 0;
         for (size_t k = 0; k < ELEMENTSOF(states); k++) {
                 uint64_t ns = json_number(binding, states[k].property);
 

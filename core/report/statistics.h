@@ -28,6 +28,7 @@ typedef struct Counters {
         uint64_t suppressed; /* violations without a report: more than the limit lets through */
         /* by windows that ended, but for those that were abandoned or switched */
         uint64_t spent_ns[TLOB_N_STATES];
+        uint64_t elapsed_ns;       /* all of it, also where the states are not known */
         uint64_t outside;          /* hits of the start by tasks that no binding there is for */
         uint64_t processes;        /* got probes of their own */
         uint64_t processes_missed; /* got none: they had ended before, or the kernel refused */

@@ -31,6 +31,8 @@ void books_sum(const struct tlob_books *per_cpu, size_t n_cpus, Counters *ret) {
         };
         memcpy(ret->ended, sum.ended, sizeof(ret->ended));
         memcpy(ret->spent_ns, sum.spent_ns, sizeof(ret->spent_ns));
+        for (size_t i = 0; i < TLOB_N_STATES; i++)
+                ret->elapsed_ns += sum.spent_ns[i];
 }
 
 int books_read(const BooksMaps *maps, uint32_t index, Statistics *statistics) {

@@ -46,6 +46,7 @@ static void on_window_removed(Report *report, uint64_t claim, void *userdata) {
         for (size_t i = 0; i < TLOB_N_STATES; i++)
                 final->counters.spent_ns[i] =
                         statistic_add(final->counters.spent_ns[i], report->spent_ns[i]);
+        final->counters.elapsed_ns += report->elapsed_ns;
         final->counters.ended[TLOB_END_REMOVED]++;
         if (removal->histogram)
                 removal->histogram->counts[histogram_bucket(report->elapsed_ns)]++;

@@ -214,6 +214,7 @@ static uint64_t counter(const Statistics *s, const char *property) {
                 { "RunningNSec", s->counters.spent_ns[TLOB_RUNNING] },
                 { "WaitingNSec", s->counters.spent_ns[TLOB_WAITING] },
                 { "SleepingNSec", s->counters.spent_ns[TLOB_SLEEPING] },
+                { "ElapsedNSec", s->counters.elapsed_ns },
                 { "MaxNSec", s->max_ns },
                 { "ProbesNSec", s->cost_ns },
         };
@@ -491,6 +492,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("RunningNSec", "t", get_counter, 0, 0),
         SD_BUS_PROPERTY("WaitingNSec", "t", get_counter, 0, 0),
         SD_BUS_PROPERTY("SleepingNSec", "t", get_counter, 0, 0),
+        SD_BUS_PROPERTY("ElapsedNSec", "t", get_counter, 0, 0),
         SD_BUS_PROPERTY("MaxNSec", "t", get_counter, 0, 0),
         SD_BUS_PROPERTY("ProbesNSec", "t", get_counter, 0, 0),
         SD_BUS_PROPERTY("OnViolation", "s", get_string, offsetof(Binding, on_violation), CHANGE),

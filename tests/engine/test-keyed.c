@@ -142,6 +142,7 @@ static void test_deadline(void **state) {
         statistics = engine_statistics(engine, index);
         assert_true(statistics.max_ns == completion->elapsed_ns);
         assert_true(statistics.counters.spent_ns[TLOB_RUNNING] == STATISTIC_UNKNOWN);
+        assert_true(statistics.counters.elapsed_ns == completion->elapsed_ns);
 }
 
 /* The address of a ball that was dropped comes again with another one. */

@@ -60,6 +60,7 @@ static void test_each_in_its_place(void **state) {
         assert_int_equal(counters.lost, 1);
         assert_int_equal(counters.ended[TLOB_END_EXEC], 3);
         assert_int_equal(counters.spent_ns[TLOB_SLEEPING], 1000);
+        assert_int_equal(counters.elapsed_ns, 1000);
 }
 
 static void test_all_cpus(void **state) {

@@ -90,6 +90,9 @@ __noinline int window_judge(__u32 slot, __u32 place, const struct snapshot *at, 
 	judge_state(v, b, w, at, TLOB_RUNNING);
 	judge_state(v, b, w, at, TLOB_WAITING);
 	judge_state(v, b, w, at, TLOB_SLEEPING);
+	/* Nobody knows where it was, but the sum of all windows is to be right. */
+	if (t->task == TLOB_TASK_OF_KEY)
+		v->spent_ns[TLOB_SLEEPING] = v->elapsed_ns;
 	judge_minimum(v, b, end);
 	return v->exceeded != 0;
 }

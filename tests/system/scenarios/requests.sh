@@ -90,6 +90,9 @@ jq -r .MESSAGE <<<"$end" | sed 's/^/# /'
 tlobctl violations -b nginx.service/request | sed 's/^/# /'
 tlobctl show nginx.service/request | sed 's/^/# /'
 
+sum=$(tlobctl metrics | sed -n 's/^tlob_window_seconds_sum{binding="nginx.service.request".* //p')
+check "their lengths add up for Prometheus" awk -v sum="$sum" 'BEGIN { exit !(sum > 30 * 0.2 + 6 * 0.6 && sum < 30) }'
+
 # What begins with the connection does not end with the request.
 does_not_match() {
         tlobctl show -j nginx.service/wrong | jq -r '.[0].StateReason' | grep -q '^No end has the key of a begin'
