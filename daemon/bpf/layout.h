@@ -369,8 +369,8 @@ struct tlob_books {
         __u64 lost;                  /* records for which the ring buffer had no room */
         __u64 suppressed; /* violations without a record: more than the limit lets through */
         /*
-         * by windows that ended, but for those that were abandoned or switched; of those with a key,
-         * where that was is not known, and all of it is here as sleeping
+         * by windows that ended, but for those that were abandoned or switched; of those with a
+         * key, where that was is not known, and all of it is here as sleeping
          */
         __u64 spent_ns[TLOB_N_STATES];
 };
