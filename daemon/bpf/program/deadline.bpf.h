@@ -157,13 +157,23 @@ static __always_inline void timer_arm(struct tlob_task *t, __u32 slot, __u64 dea
 #define SWEEP_NS	   4000000
 #define SWEEP_AT_ONCE	   256
 
+/* Of a slot that is marked as queued. A lock that cannot be had in time is an error, too. */
+static __always_inline void slot_queue(void *queue, __u32 *n, struct tlob_task *t, __u32 slot)
+{
+	__sync_fetch_and_add(n, 1);
+	if (!bpf_map_push_elem(queue, &slot, 0))
+		return;
+	__sync_fetch_and_add(n, -1);
+	WRITE_ONCE(t->queued, 0);
+	count(n_timer_failures);
+}
+
 static __always_inline void slot_leave(struct tlob_task *t, __u32 slot)
 {
 	if (READ_ONCE(t->next_ns) == TLOB_NEVER ||
 	    __sync_val_compare_and_swap(&t->queued, 0, 1) != 0)
 		return;
-	__sync_fetch_and_add(&n_unarmed, 1);
-	bpf_map_push_elem(&unarmed_slots, &slot, 0);
+	slot_queue(&unarmed_slots, &n_unarmed, t, slot);
 }
 
 static __always_inline void sweep_arm(void)
@@ -192,8 +202,7 @@ static long slot_arm_left(__u32 i, void *context)
 	if (!t)
 		return 0;
 	if (slot >= READ_ONCE(slots_timed)) {
-		__sync_fetch_and_add(&n_untimed, 1);
-		bpf_map_push_elem(&untimed_slots, &slot, 0);
+		slot_queue(&untimed_slots, &n_untimed, t, slot);
 		sweep_arm();
 		return 0;
 	}
@@ -420,8 +429,7 @@ static long slot_sweep(__u32 i, void *context)
 	__sync_lock_test_and_set(&t->queued, 0);
 	if (!slot_may_run_over(t, slot) || __sync_val_compare_and_swap(&t->queued, 0, 1) != 0)
 		return 0;
-	__sync_fetch_and_add(&n_untimed, 1);
-	bpf_map_push_elem(&untimed_slots, &slot, 0);
+	slot_queue(&untimed_slots, &n_untimed, t, slot);
 	return 0;
 }
 
