@@ -181,17 +181,6 @@ bool probe_is_refused(int fd, uint64_t offset) {
 #endif
 }
 
-bool probe_is_on_nop5(int fd, uint64_t offset) {
-#if defined(__x86_64__)
-        uint8_t code[NOP5_SIZE];
-        ssize_t n = elf_read(fd, code, sizeof(code), offset);
-
-        return n > 0 && is_nop5(code, (size_t) n);
-#else
-        return false;
-#endif
-}
-
 /* syscall and sysenter; the kernel puts no probe on int. */
 static bool is_system_call(const uint8_t *code, size_t size) {
         size_t n = skip_prefixes(code, size);
@@ -199,26 +188,28 @@ static bool is_system_call(const uint8_t *code, size_t size) {
         return size - n > 1 && code[n] == 0x0f && (code[n + 1] == 0x05 || code[n + 1] == 0x34);
 }
 
-bool probe_is_on_system_call(int fd, uint64_t offset) {
+/* Is what lies there such an instruction? Each of them looks no further than size. */
+static bool is_on(int fd, uint64_t offset, bool (*is_one)(const uint8_t *code, size_t size)) {
 #if defined(__x86_64__)
         uint8_t code[PROBE_CODE_MAX];
         ssize_t n = elf_read(fd, code, sizeof(code), offset);
 
-        return n > 0 && is_system_call(code, (size_t) n);
+        return n > 0 && is_one(code, (size_t) n);
 #else
         return false;
 #endif
 }
 
-bool probe_is_on_nop(int fd, uint64_t offset) {
-#if defined(__x86_64__)
-        uint8_t code[PROBE_CODE_MAX];
-        ssize_t n = elf_read(fd, code, sizeof(code), offset);
+bool probe_is_on_nop5(int fd, uint64_t offset) {
+        return is_on(fd, offset, is_nop5);
+}
 
-        return n > 0 && is_nop(code, (size_t) n);
-#else
-        return false;
-#endif
+bool probe_is_on_system_call(int fd, uint64_t offset) {
+        return is_on(fd, offset, is_system_call);
+}
+
+bool probe_is_on_nop(int fd, uint64_t offset) {
+        return is_on(fd, offset, is_nop);
 }
 
 char *probe_kind_describe_cost(ProbeKind kind, const ProbePrices *prices) {

@@ -168,6 +168,21 @@ static __always_inline void slot_queue(void *queue, __u32 *n, struct tlob_task *
 	count(n_timer_failures);
 }
 
+/* The next one; NULL: there is none. It stays marked. */
+static __always_inline struct tlob_task *slot_dequeue(void *queue, __u32 *n, __u32 *slot)
+{
+	if (bpf_map_pop_elem(queue, slot))
+		return NULL;
+	__sync_fetch_and_add(n, -1);
+	return bpf_map_lookup_elem(&tasks, slot);
+}
+
+/* A full barrier: whoever takes the slot from here on queues it again. */
+static __always_inline void slot_unmark(struct tlob_task *t)
+{
+	__sync_lock_test_and_set(&t->queued, 0);
+}
+
 static __always_inline void slot_leave(struct tlob_task *t, __u32 slot)
 {
 	if (READ_ONCE(t->next_ns) == TLOB_NEVER ||
@@ -192,22 +207,17 @@ static __always_inline void sweep_arm(void)
 
 static long slot_arm_left(__u32 i, void *context)
 {
-	struct tlob_task *t;
-	__u32 slot;
+	__u32 slot = 0;
+	struct tlob_task *t = slot_dequeue(&unarmed_slots, &n_unarmed, &slot);
 
-	if (bpf_map_pop_elem(&unarmed_slots, &slot))
-		return 1;
-	__sync_fetch_and_add(&n_unarmed, -1);
-	t = bpf_map_lookup_elem(&tasks, &slot);
 	if (!t)
-		return 0;
+		return 1;
 	if (slot >= READ_ONCE(slots_timed)) {
 		slot_queue(&untimed_slots, &n_untimed, t, slot);
 		sweep_arm();
 		return 0;
 	}
-	/* A full barrier: whoever takes the slot from here on leaves it here again. */
-	__sync_lock_test_and_set(&t->queued, 0);
+	slot_unmark(t);
 	if (READ_ONCE(t->task) == TLOB_TASK_OF_KEY)
 		timer_arm(t, slot, task_deadline(t), bpf_ktime_get_ns());
 	return 0;
@@ -416,17 +426,12 @@ static __always_inline bool slot_may_run_over(struct tlob_task *t, __u32 slot)
 
 static long slot_sweep(__u32 i, void *context)
 {
-	struct tlob_task *t;
-	__u32 slot;
+	__u32 slot = 0;
+	struct tlob_task *t = slot_dequeue(&untimed_slots, &n_untimed, &slot);
 
-	if (bpf_map_pop_elem(&untimed_slots, &slot))
-		return 1;
-	__sync_fetch_and_add(&n_untimed, -1);
-	t = bpf_map_lookup_elem(&tasks, &slot);
 	if (!t)
-		return 0;
-	/* As in slot_arm_left(). */
-	__sync_lock_test_and_set(&t->queued, 0);
+		return 1;
+	slot_unmark(t);
 	if (!slot_may_run_over(t, slot) || __sync_val_compare_and_swap(&t->queued, 0, 1) != 0)
 		return 0;
 	slot_queue(&untimed_slots, &n_untimed, t, slot);
