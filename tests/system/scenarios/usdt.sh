@@ -37,7 +37,9 @@ each_is_a_window() { # NAME NUMBER
 
 mkdir -p "$etc/$unit.d"
 printf '%s\n' '[X-Tlob query]' "Executable=$postgres" 'Start=usdt:postgresql:query__start' \
-        'Stop=usdt:postgresql:query__done' 'BudgetSec=200ms' 'CPULimit=infinity' >"$etc/$unit.d/tlob.conf"
+        'Stop=usdt:postgresql:query__done' 'BudgetSec=200ms' 'CPULimit=infinity' \
+        '[X-Tlob keyed]' "Executable=$postgres" 'Start=usdt:postgresql:query__start' \
+        'Stop=usdt:postgresql:query__done' 'Key=arg1' 'BudgetSec=200ms' 'CPULimit=infinity' >"$etc/$unit.d/tlob.conf"
 echo "log_statement = all" >>/etc/postgresql/15/main/postgresql.conf
 systemctl daemon-reload
 start_fresh
@@ -98,6 +100,11 @@ holds "the books balance" "$(tlobctl show -j "$unit/query" | jq '.[0].Counters')
         '.starts == ."in-budget" + .violated + .open + .exit + .exec + .abandoned + .removed + ."over-limit" and
         .nested == 0 and .unmatched == 0'
 tlobctl show "$unit/query" | sed 's/^/# /'
+for name in Windows Violations; do
+        equal "with the statement as key, the $name are the same" "$(binding "$unit/keyed" $name)" \
+                "$(binding "$unit/query" $name)"
+done
+check "and those books balance" balanced "$unit/keyed"
 
 # What people read.
 probe() {
