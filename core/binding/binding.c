@@ -309,7 +309,8 @@ static int check_key(const Binding *binding, char **ret_error) {
         if (binding_has_state_budget(binding))
                 return sentence_error(
                         -EINVAL, ret_error,
-                        "Key=arg%u is not possible with a budget of a state: of a window that any thread may end only the length is known. Write BudgetSec= only",
+                        "Key=arg%u is not possible with a budget of a state: of a window that any "
+                        "thread may end only the length is known. Write BudgetSec= only",
                         binding->key.number);
         if (binding->choice == BACKEND_CHOICE_KERNEL)
                 return sentence_error(-EINVAL, ret_error,

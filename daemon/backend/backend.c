@@ -32,9 +32,8 @@ unsigned backend_needs(const Binding *binding) {
                 needs |= BACKEND_CAN_USDT;
         if (binding->budget_ns[TLOB_BUDGET_TOTAL] == BUDGET_NONE)
                 needs |= BACKEND_CAN_INFINITE;
-        for (int i = TLOB_BUDGET_RUNNING; i <= TLOB_BUDGET_SLEEPING; i++)
-                if (binding->budget_ns[i] != BUDGET_NONE)
-                        needs |= BACKEND_CAN_STATE_BUDGET;
+        if (binding_has_state_budget(binding))
+                needs |= BACKEND_CAN_STATE_BUDGET;
         if (binding->budget_ns[TLOB_BUDGET_MINIMUM] != BUDGET_NONE)
                 needs |= BACKEND_CAN_MINIMUM;
         if (binding->key.number > 0 || binding->resolved.sites.key)
