@@ -89,6 +89,7 @@ Binding *binding_free(Binding *binding) {
         free(binding->view.root_directory);
         free(binding->view.program);
         free(binding->view.loaded);
+        free(binding->lent.file);
         source_done(&binding->source);
         free(binding->tolerance_text);
         free(binding->on_violation);

@@ -85,6 +85,15 @@ typedef struct BindingView {
         OldProgram old;         /* it is meant, instead of what is at its path now */
 } BindingView;
 
+/* Of one that the tlobd of a user has measured here: see manager/lent.h. */
+typedef struct BindingLent {
+        uid_t user;   /* whose tasks alone are measured; 0: it is the machine's own */
+        int file_fd;  /* what that user has opened, and is meant; valid with user. Not owned */
+        pid_t holder; /* the process that has it */
+        char *file;   /* what to call it */
+        struct Lease *lease; /* who has asked for it; not owned */
+} BindingLent;
+
 /* "arg1", "arg2:u32" */
 typedef struct KeyArgument {
         unsigned number; /* 0: there is none */
@@ -251,6 +260,7 @@ typedef struct Binding {
         uint64_t budget_ns[TLOB_N_BUDGETS];
 
         BindingView view;
+        BindingLent lent;
 
         /*
          * Not 0: its unit only stands for an instance of a template, the first that comes and is

@@ -328,6 +328,28 @@ static int open_old(const Binding *binding, char **ret_inner_path, ElfFile **ret
         return 0;
 }
 
+/* What somebody else has opened: nothing is looked for by a path. */
+static int open_lent(const Binding *binding, char **ret_inner_path, ElfFile **ret_elf,
+                     char **ret_error) {
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        _cleanup_free_ char *name = NULL;
+        char link[64];
+        int r;
+
+        (void) snprintf(link, sizeof(link), "/proc/%i/fd/%i", (int) binding->lent.holder,
+                        binding->lent.file_fd);
+        r = elf_file_open(link, &elf, NULL);
+        if (r < 0)
+                return sentence_error(r, ret_error, "Cannot read %s: %s", binding->lent.file,
+                                      strerror(-r));
+        name = strdup(binding->lent.file);
+        if (!name || elf_file_set_name(elf, name) < 0)
+                return -ENOMEM;
+        *ret_inner_path = TAKE_PTR(name);
+        *ret_elf = TAKE_PTR(elf);
+        return 0;
+}
+
 int binding_open_executable(const Binding *binding, char **ret_inner_path, ElfFile **ret_elf,
                             char **ret_error) {
         bool is_path = binding->executable && *binding->executable == '/';
@@ -335,6 +357,8 @@ int binding_open_executable(const Binding *binding, char **ret_inner_path, ElfFi
         _cleanup_free_ char *path = NULL;
         int r;
 
+        if (binding->lent.user)
+                return open_lent(binding, ret_inner_path, ret_elf, ret_error);
         if (binding->view.old.pid > 0)
                 return open_old(binding, ret_inner_path, ret_elf, ret_error);
         r = binding_open_root(binding, is_path ? binding->executable : NULL, &root, ret_error);

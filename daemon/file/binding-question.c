@@ -75,11 +75,26 @@ static OldProgram take_old(Packet *packet) {
         return old;
 }
 
+static void put_lent(Packet *packet, const BindingLent *lent) {
+        packet_put_number(packet, lent->user);
+        packet_put_number(packet, (uint64_t) lent->holder);
+        packet_put_number(packet, (uint64_t) lent->file_fd);
+        packet_put_string(packet, lent->file);
+}
+
+static int take_lent(Packet *packet, BindingLent *lent) {
+        lent->user = (uid_t) packet_take_number(packet);
+        lent->holder = (pid_t) packet_take_number(packet);
+        lent->file_fd = (int) packet_take_number(packet);
+        return free_and_strdup(&lent->file, packet_take_string(packet));
+}
+
 int question_put_resolve(Packet *question, const Binding *binding) {
         packet_init(question);
         packet_put_number(question, QUESTION_RESOLVE);
         put_root(question, binding);
         put_old(question, &binding->view.old);
+        put_lent(question, &binding->lent);
         packet_put_number(question, binding->wants_copies);
         for (const char *const *key = binding_keys(); *key; key++) {
                 _cleanup_free_ char *value = NULL;
@@ -107,6 +122,8 @@ static int take_binding(Packet *question, Binding **ret) {
                 r = take_root(question, binding);
         if (r >= 0)
                 binding->view.old = take_old(question);
+        if (r >= 0)
+                r = take_lent(question, &binding->lent);
         if (r >= 0)
                 binding->wants_copies = packet_take_number(question);
         while (r >= 0 && (key = packet_take_string(question))) {
