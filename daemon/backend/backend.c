@@ -44,6 +44,8 @@ unsigned backend_needs(const Binding *binding) {
                 needs |= BACKEND_CAN_AWAIT;
         if (binding->tolerance.allowed > 0)
                 needs |= BACKEND_CAN_COUNT;
+        if (binding->lent.user)
+                needs |= BACKEND_CAN_LEND;
         return needs;
 }
 
@@ -68,6 +70,8 @@ const char *backend_lacks(const BackendOps *ops, unsigned needs) {
                 return "measure without a budget";
         if (lacks & BACKEND_CAN_COUNT)
                 return "count windows, as Tolerance= needs it";
+        if (lacks & BACKEND_CAN_LEND)
+                return "measure for users";
         if (lacks & BACKEND_CAN_CONFINE)
                 return "confine a binding to a unit";
         if (lacks & BACKEND_CAN_AWAIT)

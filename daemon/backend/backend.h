@@ -34,6 +34,7 @@ typedef enum BackendCapability {
         BACKEND_CAN_COUNT = 1 << 8,        /* windows that keep their budget, for Tolerance= */
         BACKEND_CAN_MINIMUM = 1 << 9,      /* budgets that windows must not end before */
         BACKEND_CAN_KEY = 1 << 10,         /* windows that another thread ends */
+        BACKEND_CAN_LEND = 1 << 11,        /* the tasks of one user, at no others' cost */
 } BackendCapability;
 
 typedef struct BackendConfig {

@@ -39,6 +39,7 @@ static void entry_publish(BpfBackend *b, const Entry *entry) {
         shared->stop = entry->stop;
         shared->has_frame = entry->has_frame;
         shared->is_keyed = entry->is_keyed;
+        shared->owner = entry->owner;
         shared->n_keyed = 0;
         shared->reported_until_ns = 0;
         entry_write_budgets(b, entry);
@@ -87,6 +88,7 @@ static Entry make_entry(const BpfBackend *b, const Entry *place, const Binding *
                 .is_keyed = binding->resolved.sites.key != NULL,
                 .is_event = binding_has_events(binding),
                 .has_call_events = binding_has_call_events(binding),
+                .owner = binding->lent.user,
                 .user = { .binding = (uint32_t) (place - b->entries), .unit = TLOB_UNIT_NONE },
         };
 
@@ -444,7 +446,7 @@ const BackendOps backend_bpf_ops = {
         .capabilities = BACKEND_CAN_RETURN | BACKEND_CAN_STATE_BUDGET | BACKEND_CAN_MINIMUM |
                         BACKEND_CAN_INFINITE | BACKEND_CAN_CONFINE | BACKEND_CAN_AWAIT |
                         BACKEND_CAN_CALL | BACKEND_CAN_USDT | BACKEND_CAN_EVENT |
-                        BACKEND_CAN_COUNT | BACKEND_CAN_KEY,
+                        BACKEND_CAN_COUNT | BACKEND_CAN_KEY | BACKEND_CAN_LEND,
         .probe = bpf_backend_probe,
         .can = bpf_backend_can,
         .new = bpf_backend_new,

@@ -38,6 +38,7 @@ typedef struct Entry {
         bool in_program;       /* its file is no library */
         bool is_event;         /* it is between events of the kernel */
         bool has_call_events;  /* one of which a system call is */
+        uint32_t owner;        /* the user whose tasks alone it measures; 0: everybody's */
         SiteReach reach;       /* of the start, when it was retired */
         bool retired;          /* removed, and its last reports not dispatched yet */
         bool has_windows;      /* it was, and some of its windows could not be ended yet */
@@ -58,6 +59,7 @@ typedef struct BpfBackend {
         SiteTable start_sites;
         SiteTable stop_sites;
         Calls calls;
+        Crowd owned_crowd; /* see SiteProbes */
         ProcessReader processes;
         int epoll_fd;                /* of records and processes */
         Pins *pins;                  /* NULL: this kernel or sandbox has none */

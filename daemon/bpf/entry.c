@@ -8,6 +8,7 @@
  */
 
 #include <bpf/libbpf.h>
+#include <sys/stat.h>
 
 #include "base/sentence.h"
 #include "base/unit-name.h"
@@ -19,6 +20,27 @@
 static bool is_by_process(const BpfBackend *b, const Entry *entry) {
         return b->programs.by_process && entry->user.unit != TLOB_UNIT_NONE && !entry->in_program &&
                entry->stop != TLOB_STOP_CALL && !entry->is_event;
+}
+
+/*
+ * What others run is no matter of a user: there, even the program of his unit has its probes in the
+ * processes of the unit only.
+ */
+static int check_owner(const BpfBackend *b, Entry *entry, const Binding *binding,
+                       const BindingFile *file, char **ret_reason) {
+        struct stat st;
+
+        if (!entry->owner)
+                return 0;
+        if (!b->programs.by_process)
+                return sentence_error(-EOPNOTSUPP, ret_reason,
+                                      "This kernel cannot limit probes to processes (Linux 6.10), "
+                                      "and so none are set for users");
+        if (fstat(file->fd, &st) < 0)
+                return -errno;
+        if (st.st_uid != entry->owner)
+                entry->in_program = false;
+        return 0;
 }
 
 /* What others have had there does not count. */
@@ -108,6 +130,7 @@ static int make_keys(const BpfBackend *b, const Entry *entry, const Binding *bin
 
         *keys = (SiteKeys){
                 .start.by_process = entry->by_process,
+                .start.is_owned = entry->by_process && entry->owner,
                 .start.dev = resolved->device,
                 .start.inode = resolved->inode,
                 .start.kind = kind_of(entry, resolved->sites.start_event),
@@ -144,6 +167,9 @@ static int attach_sites(BpfBackend *b, Entry *entry, const Binding *binding,
         int r;
 
         entry->in_program = file->is_program;
+        r = check_owner(b, entry, binding, file, ret_reason);
+        if (r < 0)
+                return r;
         entry->by_process = is_by_process(b, entry);
         r = make_keys(b, entry, binding, &keys);
         /* The stop first: no window may open that cannot end. */

@@ -334,10 +334,11 @@ struct tlob_binding {
          */
         __u32 has_frame;
         __u32 is_keyed; /* its windows are told apart by a key, and not by their tasks */
-        /* the programs': */
-        __u32 n_keyed;  /* of these, those that are open */
-        __u32 n_shared; /* records in its share of the ring buffer */
+        __u32 owner;    /* the user whose tasks alone are measured; 0: everybody's */
         __u32 reserved;
+        /* the programs': */
+        __u32 n_keyed;           /* of these, those that are open */
+        __u32 n_shared;          /* records in its share of the ring buffer */
         __u64 shared_until;      /* where there the last of them begins, or before */
         __u64 reported_until_ns; /* how far its limit of reports is used up */
 };

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 
 #include "base/sentence.h"
 #include "bpf/backend.h"
@@ -72,12 +73,41 @@ static void on_report(const Report *report, void *userdata) {
         b->handler(report, b->userdata);
 }
 
-/* The stop first: no window may open that cannot end. */
+static bool admits_all(const Site *site, uint32_t tgid, const void *userdata) {
+        return true;
+}
+
+/* No window may open that cannot end. */
+static bool can_stop(const Site *site, uint32_t tgid, const void *userdata) {
+        const BpfBackend *b = userdata;
+
+        for (unsigned i = 0; i < site->n_users; i++)
+                if (!site_table_has_process(&b->stop_sites,
+                                            b->entries[site->users[i].binding].stop_site, tgid))
+                        return false;
+        return true;
+}
+
+/* Is it a process of a user who has bindings here? */
+static bool is_owned(const BpfBackend *b, const struct tlob_process_record *record) {
+        struct stat st;
+        char path[32];
+
+        (void) snprintf(path, sizeof(path), "/proc/%u", record->pid);
+        if (stat(path, &st) < 0 || st.st_uid == 0)
+                return false;
+        for (size_t i = 0; i < b->n_entries; i++)
+                if (b->entries[i].generation && b->entries[i].owner == st.st_uid)
+                        return true;
+        return false;
+}
+
+/* The stop first, as above. */
 static void on_process(const struct tlob_process_record *record, void *userdata) {
         BpfBackend *b = userdata;
 
         if (record->event == TLOB_PROCESS_UNWINDS) {
-                unwind_table_add_process(&b->unwind, record);
+                unwind_table_add_process(&b->unwind, record, is_owned(b, record));
                 return;
         }
         if (record->event == TLOB_PROCESS_EXITED) {
@@ -86,8 +116,8 @@ static void on_process(const struct tlob_process_record *record, void *userdata)
                 site_table_remove_process(&b->stop_sites, record->tgid);
                 return;
         }
-        site_table_add_process(&b->stop_sites, record);
-        site_table_add_process(&b->start_sites, record);
+        site_table_add_process(&b->stop_sites, record, admits_all, NULL);
+        site_table_add_process(&b->start_sites, record, can_stop, b);
 }
 
 static void on_begin_round(void *userdata) {
@@ -149,6 +179,7 @@ static int init_sites(BpfBackend *b, size_t n) {
                 .pins = b->pins,
                 .calls = &b->calls,
                 .late = &b->late,
+                .owned_crowd = &b->owned_crowd,
         };
         uint32_t *generation = b->kept ? b->kept->common->site_generation : b->site_generation;
         int r;

@@ -81,7 +81,8 @@ static void count_admission(Site *site, const struct tlob_process_record *record
 
 static void site_admit_process(SiteTable *table, Site *site, SiteProcess *process,
                                const struct tlob_process_record *record) {
-        if (crowd_is_too_large(&site->crowd, site->n_processes, record) && !site->reach.is_wide &&
+        if (!site->key.is_owned && !site->reach.is_wide &&
+            crowd_is_too_large(&site->crowd, site->n_processes, record) &&
             site_widen(table, site) >= 0)
                 return;
         if (site->reach.is_wide)
@@ -95,11 +96,27 @@ static void site_admit_process(SiteTable *table, Site *site, SiteProcess *proces
                 site->reach.n_missed++;
 }
 
-static void site_add_process(SiteTable *table, Site *site,
-                             const struct tlob_process_record *record) {
+/* What a user has too many of is not measured: it is no matter of others. */
+static bool site_is_crowded(const SiteTable *table, const Site *site,
+                            const struct tlob_process_record *record) {
+        struct tlob_process_record moment = *record;
+
+        /* To find those that are there takes as long as if they were new. */
+        moment.event = TLOB_PROCESS_FORKED;
+        moment.time_ns = now_ns();
+        return site->key.is_owned &&
+               crowd_is_too_large(table->probes.owned_crowd, site->n_processes + 1, &moment);
+}
+
+static void site_add_process(SiteTable *table, Site *site, const struct tlob_process_record *record,
+                             SiteAdmits admits, const void *userdata) {
         SiteProcess *process = site_find_process(site, record->tgid);
 
         if (!process) {
+                if (!admits(site, record->tgid, userdata) || site_is_crowded(table, site, record)) {
+                        site->reach.n_missed++;
+                        return;
+                }
                 process = reallocarray(site->processes, site->n_processes + 1, sizeof(*process));
                 if (!process) {
                         site->reach.n_missed++;
@@ -113,13 +130,21 @@ static void site_add_process(SiteTable *table, Site *site,
         process->round = table->round;
 }
 
-void site_table_add_process(SiteTable *table, const struct tlob_process_record *record) {
+void site_table_add_process(SiteTable *table, const struct tlob_process_record *record,
+                            SiteAdmits admits, const void *userdata) {
         for (size_t i = 0; i < table->end; i++) {
                 Site *site = &table->items[i];
 
                 if (site->n_users > 0 && site->key.by_process && site_is_for(site, record->unit))
-                        site_add_process(table, site, record);
+                        site_add_process(table, site, record, admits, userdata);
         }
+}
+
+bool site_table_has_process(const SiteTable *table, uint32_t index, uint32_t tgid) {
+        const Site *site = &table->items[index];
+        const SiteProcess *process = site_find_process(site, tgid);
+
+        return site->reach.is_wide || (process && process->uprobe);
 }
 
 /* is_alive: it may be hitting its probe. */

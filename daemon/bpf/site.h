@@ -38,6 +38,7 @@ typedef struct SiteKey {
         const uint64_t *semaphores; /* of each, as in ElfPlace; NULL: there are none; not owned */
         bool is_return;
         bool by_process;   /* only in the processes of the units that its bindings are for */
+        bool is_owned;     /* by process, and for users: whatever happens, in no others */
         uint64_t price_ns; /* of a hit there; follows from the place */
 } SiteKey;
 
@@ -94,6 +95,7 @@ typedef struct SiteProbes {
         size_t n_cpus;        /* that it has values for */
         Calls *calls;         /* not owned */
         LatePrograms *late;   /* the same */
+        Crowd *owned_crowd;   /* the same: of all sites that are for users, of both tables */
 } SiteProbes;
 
 typedef struct SiteTable {

@@ -52,6 +52,7 @@ typedef struct UnwindPlace {
 typedef struct UnwindProcess {
         uint32_t tgid;
         uint32_t round; /* when it was told last */
+        bool is_owned;  /* see unwind_table_add_process() */
         size_t n_uprobes;
         Uprobe *uprobes[PLACES_MAX];
 } UnwindProcess;
@@ -225,6 +226,7 @@ static void remove_process(UnwindTable *table, UnwindProcess *process, bool is_a
                         detacher_push(table->spec.detacher, process->uprobes[i]);
                 else
                         uprobe_drop(process->uprobes[i]);
+        table->n_owned -= process->is_owned;
         *process = table->processes[--table->n_processes];
         if (table->n_processes == 0 && table->is_wide)
                 narrow(table);
@@ -263,7 +265,8 @@ static UnwindProcess *find_process(const UnwindTable *table, uint32_t tgid) {
 
 static void admit(UnwindTable *table, UnwindProcess *process,
                   const struct tlob_process_record *record) {
-        if (crowd_is_too_large(&table->crowd, table->n_processes, record) && !table->is_wide)
+        if (!process->is_owned && !table->is_wide &&
+            crowd_is_too_large(&table->crowd, table->n_processes - table->n_owned, record))
                 widen(table);
         /* 0 would mean all. */
         if (table->is_wide || record->pid == 0)
@@ -277,12 +280,15 @@ static void admit(UnwindTable *table, UnwindProcess *process,
 }
 
 /* For want of memory its windows are looked after without probes. */
-void unwind_table_add_process(UnwindTable *table, const struct tlob_process_record *record) {
+void unwind_table_add_process(UnwindTable *table, const struct tlob_process_record *record,
+                              bool is_owned) {
         UnwindProcess *process = find_process(table, record->tgid);
 
         if (table->n_users == 0)
                 return;
         if (!process) {
+                if (is_owned && crowd_is_too_large(&table->owned_crowd, table->n_owned + 1, record))
+                        return;
                 if (refresh_places(table) < 0)
                         return;
                 process = reallocarray(table->processes, table->n_processes + 1, sizeof(*process));
@@ -290,7 +296,8 @@ void unwind_table_add_process(UnwindTable *table, const struct tlob_process_reco
                         return;
                 table->processes = process;
                 process += table->n_processes++;
-                *process = (UnwindProcess){ .tgid = record->tgid };
+                *process = (UnwindProcess){ .tgid = record->tgid, .is_owned = is_owned };
+                table->n_owned += is_owned;
                 admit(table, process, record);
         }
         process->round = table->round;

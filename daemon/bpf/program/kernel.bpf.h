@@ -105,7 +105,25 @@ struct uprobes_state {
 
 struct mm_struct {
 	unsigned long start_stack;
+	unsigned long flags;
 	struct uprobes_state uprobes_state;
+};
+
+/* The same, since Linux 6.18. */
+struct mm_struct___bitmap {
+	struct {
+		unsigned long __mm_flags[1];
+	} flags;
+};
+
+typedef struct {
+	__u32 val;
+} kuid_t;
+
+struct cred {
+	kuid_t uid;
+	kuid_t suid;
+	kuid_t euid;
 };
 
 struct vm_area_struct {
@@ -151,6 +169,7 @@ struct task_struct {
 	struct css_set *cgroups;
 	struct bpf_local_storage *bpf_storage;
 	struct mm_struct *mm;
+	const struct cred *cred;
 	unsigned long sas_ss_sp; /* the stack for signal handlers that want one */
 	unsigned long sas_ss_size;
 #if defined(__TARGET_ARCH_x86)

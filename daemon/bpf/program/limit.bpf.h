@@ -31,7 +31,8 @@ static __always_inline bool limit_admit(const struct tlob_limit *limit, __u64 *u
 
 /*
  * Does the limit let another violation of the binding through? The limit of all holds back no
- * binding that has had none for as long as a burst lasts: others do not silence it.
+ * binding that has had none for as long as a burst lasts: others do not silence it. What is a
+ * user's own takes nothing from it.
  */
 static __always_inline bool limits_admit(struct tlob_binding *b, __u64 now)
 {
@@ -40,7 +41,7 @@ static __always_inline bool limits_admit(struct tlob_binding *b, __u64 now)
 
 	if (!limit_admit(&report_limit, &b->reported_until_ns, now))
 		return false;
-	return limit_admit(&overall_limit, &overall_until_ns, now) || rested;
+	return b->owner || limit_admit(&overall_limit, &overall_until_ns, now) || rested;
 }
 
 /*

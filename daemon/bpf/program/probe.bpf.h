@@ -117,7 +117,9 @@ static __always_inline void binding_start(struct hit *hit, __u32 binding, struct
 	if (hit->slot == NO_SLOT) {
 		if (task_is_ours())
 			return;
-		hit->slot = task_new();
+		/* Users share half of the slots: the rest is for what the machine measures. */
+		if (!b->owner || !slots_are_short())
+			hit->slot = task_new();
 	}
 	slot = hit->slot;
 	t = bpf_map_lookup_elem(&tasks, &slot);
@@ -176,7 +178,7 @@ __noinline int binding_hit(struct hit *hit, __u32 binding)
 	if (!hit || !stats)
 		return 0;
 	b = binding_of_hit(hit, binding);
-	if (!b)
+	if (!b || (b->owner && !task_is_owned_by(b->owner)))
 		return 0;
 	if (b->is_keyed)
 		keyed_note(hit, binding);

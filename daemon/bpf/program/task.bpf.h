@@ -161,6 +161,34 @@ static __noinline bool task_is_ours(void)
 		BPF_CORE_READ(task, group_leader, real_parent, real_parent, tgid) == own);
 }
 
+#define MMF_DUMPABLE_MASK 3
+#define SUID_DUMP_USER	  1
+
+static __always_inline unsigned long mm_flags(struct mm_struct *mm)
+{
+	struct mm_struct___bitmap *bitmap = (void *)mm;
+
+	if (bpf_core_field_exists(bitmap->flags.__mm_flags))
+		return BPF_CORE_READ(bitmap, flags.__mm_flags[0]);
+	return BPF_CORE_READ(mm, flags);
+}
+
+/*
+ * May that user look into the current task, as with ptrace()? Not into one that has more rights by
+ * its program: a file that is setuid, or has capabilities. Global, so that the verifier looks at it
+ * once.
+ */
+__noinline int task_is_owned_by(__u32 user)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	const struct cred *cred = BPF_CORE_READ(task, cred);
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+
+	return mm && BPF_CORE_READ(cred, uid.val) == user &&
+	       BPF_CORE_READ(cred, euid.val) == user && BPF_CORE_READ(cred, suid.val) == user &&
+	       (mm_flags(mm) & MMF_DUMPABLE_MASK) == SUID_DUMP_USER;
+}
+
 static __always_inline void holders_forget(struct tlob_task *t)
 {
 	int i;
