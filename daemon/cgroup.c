@@ -19,6 +19,8 @@
 
 #include "base/unit-name.h"
 
+#define CGROUP_PATH_MAX 256
+
 #ifndef FILEID_KERNFS
 #define FILEID_KERNFS 0xfe
 #endif
@@ -56,6 +58,46 @@ int cgroup_path_get_id(int root_fd, const char *path, uint64_t *ret_id, unsigned
                 return -errno;
         *ret_id = st.st_ino;
         *ret_level = cgroup_path_get_level(path);
+        return 0;
+}
+
+/* What tlobd's own programs take, and names that lead nowhere else. */
+static bool path_is_plain(const char *path) {
+        if (path[0] != '/' || strlen(path) >= CGROUP_PATH_MAX)
+                return false;
+        for (const char *p = path + 1;; p += strcspn(p, "/") + 1) {
+                size_t n = strcspn(p, "/");
+
+                if (n == 0 || (n <= 2 && strspn(p, ".") >= n))
+                        return false;
+                if (p[n] == '\0')
+                        return true;
+        }
+}
+
+int cgroup_find_delegated(int root_fd, const char *path, uid_t user, uint64_t *ret_id,
+                          unsigned *ret_level) {
+        _cleanup_free_ char *below = NULL;
+        struct stat st;
+        char *slash;
+
+        if (!path_is_plain(path))
+                return -EINVAL;
+        below = strdup(path + 1);
+        if (!below)
+                return -ENOMEM;
+        *ret_id = 0;
+        *ret_level = cgroup_path_get_level(path);
+        while (fstatat(root_fd, below, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+                slash = strrchr(below, '/');
+                if (errno != ENOENT || !slash)
+                        return errno == ENOENT ? -EPERM : -errno;
+                *slash = '\0';
+        }
+        if (!S_ISDIR(st.st_mode) || st.st_uid != user)
+                return -EPERM;
+        if (strlen(below) == strlen(path + 1))
+                *ret_id = st.st_ino;
         return 0;
 }
 

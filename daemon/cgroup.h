@@ -3,6 +3,7 @@
 #define CGROUP_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/cleanup.h"
 
@@ -19,6 +20,14 @@ int cgroup_open_root(void);
 
 /* The id of a cgroup and its depth below the root ("/": 0). -ENOENT: there is no such cgroup. */
 int cgroup_path_get_id(int root_fd, const char *path, uint64_t *ret_id, unsigned *ret_level);
+
+/*
+ * The same of a cgroup that was delegated to a user, by whoever could: its directory is his, or if
+ * it is not there (*ret_id is 0 then), that of the last on its path that is. -EPERM: it is not.
+ * -EINVAL: that is no such path.
+ */
+int cgroup_find_delegated(int root_fd, const char *path, uid_t user, uint64_t *ret_id,
+                          unsigned *ret_level);
 
 /*
  * The path of the cgroup with that id; works as long as the cgroup exists. -ENOENT, -ESTALE: it

@@ -10,10 +10,12 @@
 #include <signal.h>
 
 #include "backend/backend.h"
+#include "backend/wire.h"
 #include "bus/bus.h"
 #include "config/config.h"
 #include "log.h"
 #include "manager/manager.h"
+#include "tenant/tenants.h"
 #include "version.h"
 
 #define DIRECTORIES_MAX 8
@@ -101,7 +103,7 @@ static int parse_directories(char *list, const char *ret[static DIRECTORIES_MAX 
 }
 
 /* Until it is to end, and then with 0; or with a negative errno. Logs. */
-static int serve(Manager *manager, Bus **bus) {
+static int serve(Manager *manager, Bus **bus, Tenants **tenants) {
         int r;
 
         r = manager_start_loop(manager);
@@ -111,6 +113,10 @@ static int serve(Manager *manager, Bus **bus) {
                 r = manager_start(manager, bus_get_asking_connection(*bus));
         if (r < 0)
                 return r;
+        r = tenants_new(manager, bus_get_asking_connection(*bus), WIRE_SOCKET, tenants);
+        if (r < 0)
+                log_warning_errno(r, "Nothing is measured for users: cannot listen at %s: %m",
+                                  WIRE_SOCKET);
 
         r = sd_event_loop(manager_get_event(manager));
         if (r < 0)
@@ -123,6 +129,7 @@ static int serve(Manager *manager, Bus **bus) {
 static int run(void) {
         _cleanup_(manager_freep) Manager *manager = NULL;
         _cleanup_(bus_freep) Bus *bus = NULL;
+        _cleanup_(tenants_freep) Tenants *tenants = NULL;
         const char *environment = getenv("TLOB_CONFIG_DIRECTORIES");
         const char *directories[DIRECTORIES_MAX + 1];
         _cleanup_free_ char *list = NULL;
@@ -144,7 +151,8 @@ static int run(void) {
         if (r < 0)
                 return log_oom();
         manager_keep_in(manager, arg_keep_in);
-        r = serve(manager, &bus);
+        r = serve(manager, &bus, &tenants);
+        tenants = tenants_free(tenants);
         if (manager_leave(manager, r < 0)) {
                 bus = bus_free(bus);
                 _exit(r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);

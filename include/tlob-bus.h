@@ -18,6 +18,9 @@
 #define TLOB_ACTION_MANAGE_BINDINGS "org.tlob1.manage-bindings"
 #define TLOB_ACTION_INSPECT         "org.tlob1.inspect"
 
+/* Asked about the tlobd of a user, which cannot enter a password. */
+#define TLOB_ACTION_MEASURE_OWN_UNITS "org.tlob1.measure-own-units"
+
 /* Errors. Each comes with one sentence that names the culprit and what to do. */
 #define TLOB_ERROR_NO_SUCH_BINDING "org.tlob1.Error.NoSuchBinding"
 #define TLOB_ERROR_BINDING_EXISTS  "org.tlob1.Error.BindingExists"

@@ -55,6 +55,26 @@ static uint64_t cost_since(const Binding *binding) {
         return grown(binding->measurement.cost_ns, cost_of(binding)) + former_ns;
 }
 
+/* All that have probes: those of users are the first to go. NULL: there are no more. */
+static Binding *binding_at(const Manager *m, size_t i) {
+        const BindingTable *bindings = &m->config->bindings;
+
+        if (i < m->n_lent)
+                return m->lent[i];
+        i -= m->n_lent;
+        return i < bindings->n ? bindings->items[i] : NULL;
+}
+
+/* why: owned by this; NULL for want of memory. */
+static void give_up(Manager *m, Binding *binding, char *why) {
+        if (!binding->lent.user) {
+                manager_give_up(m, binding, why);
+                return;
+        }
+        manager_evict_lent(m, binding, why ?: "Its probes took too much of a CPU");
+        free(why);
+}
+
 /* In percent of a CPU. */
 static unsigned share(uint64_t cost_ns, uint64_t elapsed_ns) {
         return (unsigned) (cost_ns * 100 / elapsed_ns);
@@ -82,12 +102,14 @@ static char *describe_price(const Binding *binding, unsigned n) {
 }
 
 static void judge_each(Manager *m, uint64_t elapsed_ns, unsigned times) {
-        for (size_t i = 0; i < m->config->bindings.n; i++) {
-                Binding *binding = m->config->bindings.items[i];
+        Binding *binding;
+
+        for (size_t i = 0; (binding = binding_at(m, i));) {
                 unsigned n = share(cost_since(binding), elapsed_ns);
 
                 if (exceeds(n, binding->cpu_limit, times))
-                        manager_give_up(m, binding, describe_price(binding, n));
+                        give_up(m, binding, describe_price(binding, n));
+                i += binding_at(m, i) == binding;
         }
 }
 
@@ -95,16 +117,16 @@ static void judge_each(Manager *m, uint64_t elapsed_ns, unsigned times) {
 static bool is_passing(const Manager *m, const Binding *binding) {
         const char *directory = m->directories[1];
 
-        return strncmp(binding->source.place, directory, strlen(directory)) == 0;
+        return binding->lent.user ||
+               strncmp(binding->source.place, directory, strlen(directory)) == 0;
 }
 
 /* Of those that nobody has configured, if any of them takes something. */
 static Binding *find_dearest(const Manager *m, uint64_t elapsed_ns, unsigned *ret_share) {
-        Binding *dearest = NULL;
+        Binding *dearest = NULL, *binding;
 
         *ret_share = 0;
-        for (size_t i = 0; i < m->config->bindings.n; i++) {
-                Binding *binding = m->config->bindings.items[i];
+        for (size_t i = 0; (binding = binding_at(m, i)); i++) {
                 unsigned n = share(cost_since(binding), elapsed_ns);
                 bool goes_first = dearest && is_passing(m, binding) && !is_passing(m, dearest);
                 bool goes_later = dearest && !is_passing(m, binding) && is_passing(m, dearest);
@@ -124,8 +146,7 @@ static void judge_all(Manager *m, uint64_t elapsed_ns, unsigned times) {
 
         all = share(grown(m->guard.cost_ns, backends_get_cost(m->backends)), elapsed_ns);
         while (exceeds(all, limit, times) && (dearest = find_dearest(m, elapsed_ns, &one))) {
-                manager_give_up(
-                        m, dearest,
+                give_up(m, dearest,
                         sentence_make(
                                 "All probes and timers took %u%% of a CPU, more than CPULimit=%u%% "
                                 "of tlobd.conf, and its own %u%% of it: " WHAT_TO_DO,
@@ -155,10 +176,12 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 static int begin(Manager *m) {
+        Binding *binding;
+
         m->guard.began_ns = now_ns();
         m->guard.cost_ns = backends_get_cost(m->backends);
-        for (size_t i = 0; i < m->config->bindings.n; i++)
-                note_cost(m->config->bindings.items[i]);
+        for (size_t i = 0; (binding = binding_at(m, i)); i++)
+                note_cost(binding);
         return sd_event_add_time_relative(m->event, &m->guard.timer, CLOCK_MONOTONIC, FIRST_USEC,
                                           1000, on_look, m);
 }

@@ -5,6 +5,7 @@
 #include "config/config.h"
 #include "file/files.h"
 #include "manager/backends.h"
+#include "manager/lent.h"
 #include "manager/manager.h"
 #include "manager/templates.h"
 #include "unit/unit.h"
@@ -138,6 +139,11 @@ struct Manager {
         int cgroup_root;
 
         Statistics past; /* of bindings that are gone */
+
+        Binding **lent; /* see manager/lent.h; not owned */
+        size_t n_lent;
+        const LentHandlers *lent_handlers; /* NULL: nobody has any */
+        void *lent_data;
 };
 
 #endif

@@ -79,6 +79,8 @@ void manager_stop(Manager *m) {
         if (m->templates)
                 templates_stop(m->templates);
         manager_stop_guard(m);
+        while (m->n_lent > 0)
+                manager_evict_lent(m, m->lent[m->n_lent - 1], "The system's tlobd was stopped");
         for (size_t i = 0; m->config && i < m->config->bindings.n; i++)
                 manager_detach_binding(m, m->config->bindings.items[i]);
         manager_stop_comparing(m);
@@ -147,6 +149,7 @@ Manager *manager_free(Manager *m) {
         manager_actions_done(m);
         violation_log_done(&m->violations);
         free(m->told);
+        free(m->lent);
         free(m->counted.cgroup);
         config_free(m->config);
         safe_close(m->cgroup_root);

@@ -138,6 +138,11 @@ void manager_on_notice(const BackendNotice *notice, const BackendOps *ops, Bindi
                        void *userdata) {
         Manager *m = userdata;
 
+        if (binding->lent.user) {
+                if (!notice->is_advice)
+                        manager_evict_lent(m, binding, notice->text);
+                return;
+        }
         if (binding->latter) {
                 (void) log_full_errno(notice->level, 0,
                                       "'%s' is not measured in the old version of %s any more. %s.",

@@ -295,6 +295,10 @@ void manager_on_report(const Report *report, const Backend *backend, Binding *bi
         uint64_t budget_ns = 0;
         int r;
 
+        if (binding->lent.user) {
+                manager_on_lent_report(m, binding, report);
+                return;
+        }
         if (binding->latter)
                 binding = binding->latter;
         if (is_of_other_place(m, binding, backend, report))
