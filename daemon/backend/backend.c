@@ -19,6 +19,11 @@ const BackendOps *const backends[] = {
         NULL,
 };
 
+const BackendOps *const user_backends[] = {
+        &backend_delegate_ops,
+        NULL,
+};
+
 unsigned backend_needs(const Binding *binding) {
         unsigned needs = 0;
 

@@ -69,6 +69,7 @@ typedef struct BackendNotice {
         int level;      /* syslog's */
         uint32_t index; /* of a binding that it can measure no longer, or BACKEND_NO_INDEX */
         bool is_advice; /* it can, but another back end would do better */
+        bool is_final;  /* it will not be able to, until somebody asks anew */
         char *text;     /* a sentence, without a full stop; the caller's */
 } BackendNotice;
 
@@ -295,6 +296,10 @@ struct Backend {
  */
 extern const BackendOps *const backends[];
 
+/* The same of a user's own tlobd. */
+extern const BackendOps *const user_backends[];
+
+extern const BackendOps backend_delegate_ops;
 extern const BackendOps backend_bpf_ops;
 extern const BackendOps backend_kernel_ops;
 

@@ -150,7 +150,11 @@ void manager_on_notice(const BackendNotice *notice, const BackendOps *ops, Bindi
                 manager_drop_former(m, binding->latter);
                 return;
         }
-        if (!notice->is_advice) {
+        if (notice->is_final) {
+                (void) log_full_errno(notice->level, 0, "'%s' is not measured any more. %s.",
+                                      binding->name, notice->text);
+                manager_give_up(m, binding, strdup(notice->text));
+        } else if (!notice->is_advice) {
                 (void) log_full_errno(notice->level, 0, "'%s' is set up anew. %s.", binding->name,
                                       notice->text);
                 manager_settle_binding(m, binding);

@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The back end of a user's tlobd, which has no rights to measure anything: the system's tlobd does,
+ * on request, as far as polkit lets it (daemon/tenant). Here is only what to ask, and what was
+ * asked for: when that one ends, bindings wait, and are asked for again once it is back. What they
+ * have counted until then stays counted, as of when it was last told.
+ */
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "base/sentence.h"
+#include "base/unit-name.h"
+#include "binding/keys.h"
+#include "delegate/connection.h"
+
+#define RETRY_SEC 1
+
+/* A binding; free without one. Its place in the array is its index. */
+typedef struct Entry {
+        Binding *binding; /* what is asked for: a copy */
+        int file_fd;
+        uint64_t id;
+        bool is_measured;
+        char *refused;        /* why it is not, and will not be: to be told; NULL: nothing is */
+        Statistics past, now; /* of former connections, and of this one as last told */
+        Histogram past_lengths, lengths;
+} Entry;
+
+typedef struct DelegateBackend {
+        Backend backend; /* first */
+        Connection connection;
+        const char *path;
+        int epoll_fd;
+        int timer_fd; /* time to connect, or something is there that epoll_fd does not show */
+        Entry *entries;
+        size_t n_entries;
+        uint64_t last_id;
+        uint64_t n_lost;
+        Packet told;
+} DelegateBackend;
+
+static DelegateBackend *DELEGATE(Backend *backend) {
+        return (DelegateBackend *) backend;
+}
+
+static int delegate_probe(char **ret_reason) {
+        if (getuid() != 0)
+                return 0;
+        return sentence_error(-EPERM, ret_reason,
+                              "What root has is measured by the system's tlobd: write the sections "
+                              "into the files of system units");
+}
+
+/* sec: 0: now. */
+static void set_timer(const DelegateBackend *b, time_t sec) {
+        struct itimerspec timer = { .it_value = { .tv_sec = sec, .tv_nsec = sec == 0 } };
+
+        (void) timerfd_settime(b->timer_fd, 0, &timer, NULL);
+}
+
+/* What was counted is what was last told. */
+static void entry_end(Entry *entry) {
+        entry->now.open = 0;
+        statistics_add(&entry->past, &entry->now);
+        histogram_add(&entry->past_lengths, &entry->lengths);
+        entry->now = (Statistics){};
+        entry->lengths = (Histogram){};
+        entry->is_measured = false;
+}
+
+static void entry_refuse(DelegateBackend *b, Entry *entry, const char *why) {
+        (void) free_and_strdup(&entry->refused, why);
+        set_timer(b, 0);
+}
+
+/* Nothing is measured until it is back. */
+static void on_lost_connection(DelegateBackend *b) {
+        for (size_t i = 0; i < b->n_entries; i++)
+                if (b->entries[i].is_measured)
+                        entry_end(&b->entries[i]);
+        set_timer(b, RETRY_SEC);
+}
+
+static int ask(DelegateBackend *b, int fd, char **ret_error) {
+        int r = connection_ask(&b->connection, fd, ret_error);
+
+        if (r == -ENOTCONN)
+                on_lost_connection(b);
+        else if (connection_has_told(&b->connection))
+                set_timer(b, 0);
+        return r;
+}
+
+static int entry_ask_for(DelegateBackend *b, Entry *entry, char **ret_error) {
+        int r;
+
+        entry->id = ++b->last_id;
+        connection_begin(&b->connection, WIRE_ADD, entry->id);
+        wire_put_binding(&b->connection.packet, entry->binding);
+        r = ask(b, entry->file_fd, ret_error);
+        entry->is_measured = r >= 0;
+        return r;
+}
+
+static int watch_connection(const DelegateBackend *b) {
+        struct epoll_event event = { .events = EPOLLIN };
+
+        return epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, b->connection.fd, &event) < 0 ? -errno : 0;
+}
+
+/* Who was asked for before is asked for again. -ENOTCONN: nobody is there. */
+static int connect_again(DelegateBackend *b, char **ret_error) {
+        int r;
+
+        r = connection_open(&b->connection, b->path, ret_error);
+        if (r >= 0)
+                r = watch_connection(b);
+        if (r == -ENOTCONN)
+                set_timer(b, RETRY_SEC);
+        for (size_t i = 0; r >= 0 && i < b->n_entries; i++) {
+                Entry *entry = &b->entries[i];
+                _cleanup_free_ char *error = NULL;
+
+                if (!entry->binding || entry->is_measured || entry->refused)
+                        continue;
+                r = entry_ask_for(b, entry, &error);
+                if (r < 0 && r != -ENOTCONN) {
+                        entry_refuse(b, entry, error);
+                        r = 0;
+                }
+        }
+        return r;
+}
+
+static Backend *delegate_free(Backend *backend) {
+        DelegateBackend *b = DELEGATE(backend);
+
+        if (!b)
+                return NULL;
+        connection_close(&b->connection);
+        for (size_t i = 0; i < b->n_entries; i++) {
+                binding_free(b->entries[i].binding);
+                safe_close(b->entries[i].file_fd);
+                free(b->entries[i].refused);
+        }
+        free(b->entries);
+        safe_close(b->timer_fd);
+        safe_close(b->epoll_fd);
+        free(b);
+        return NULL;
+}
+
+static int init(DelegateBackend *b, const BackendConfig *config, char **ret_reason) {
+        struct epoll_event event = { .events = EPOLLIN };
+        int r;
+
+        b->entries = calloc(config->bindings_max, sizeof(*b->entries));
+        if (!b->entries)
+                return -ENOMEM;
+        b->n_entries = config->bindings_max;
+        for (size_t i = 0; i < b->n_entries; i++)
+                b->entries[i].file_fd = -EBADF;
+        b->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+        b->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+        if (b->epoll_fd < 0 || b->timer_fd < 0 ||
+            epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, b->timer_fd, &event) < 0)
+                return -errno;
+        r = connect_again(b, ret_reason);
+        return r == -ENOTCONN ? 0 : r;
+}
+
+static int delegate_new(const BackendConfig *config, Backend **ret, char **ret_reason) {
+        DelegateBackend *b = calloc(1, sizeof(*b));
+        int r;
+
+        if (!b)
+                return -ENOMEM;
+        b->backend.ops = &backend_delegate_ops;
+        b->epoll_fd = b->timer_fd = -EBADF;
+        b->path = secure_getenv("TLOB_SYSTEM_SOCKET") ?: WIRE_SOCKET;
+        connection_init(&b->connection);
+        r = init(b, config, ret_reason);
+        if (r < 0) {
+                delegate_free(&b->backend);
+                return r;
+        }
+        *ret = &b->backend;
+        return 0;
+}
+
+static int delegate_can(const Binding *binding, const BindingFile *file, char **ret_reason) {
+        if (!binding->unit)
+                return sentence_error(-EOPNOTSUPP, ret_reason,
+                                      "Only what runs in a unit of the user can be measured: write "
+                                      "Unit=");
+        if (unit_name_is_template(binding->unit))
+                return sentence_error(-EOPNOTSUPP, ret_reason,
+                                      "Instances of %s are measured one by one: write the section "
+                                      "into the template's own files",
+                                      binding->unit);
+        return 0;
+}
+
+static int copy_binding(const Binding *binding, Binding **ret) {
+        _cleanup_(binding_freep) Binding *copy = NULL;
+        int r;
+
+        r = binding_copy(binding, &copy);
+        if (r >= 0)
+                r = free_and_strdup(&copy->cgroup.path, binding->cgroup.path);
+        if (r >= 0)
+                r = free_and_strdup(&copy->resolved.path, binding->resolved.path);
+        if (r < 0)
+                return r;
+        copy->cgroup.id = binding->cgroup.id;
+        memcpy(copy->budget_ns, binding->budget_ns, sizeof(copy->budget_ns));
+        *ret = TAKE_PTR(copy);
+        return 0;
+}
+
+static void entry_clear(Entry *entry) {
+        binding_free(entry->binding);
+        safe_close(entry->file_fd);
+        free(entry->refused);
+        *entry = (Entry){ .file_fd = -EBADF };
+}
+
+/* Where nobody is there yet it is asked for later. */
+static int delegate_add(Backend *backend, const Binding *binding, const BindingFile *file,
+                        uint32_t *ret_index, char **ret_reason) {
+        DelegateBackend *b = DELEGATE(backend);
+        Entry *entry = b->entries;
+        int r;
+
+        while (entry < b->entries + b->n_entries && entry->binding)
+                entry++;
+        if (entry == b->entries + b->n_entries)
+                return -ENOSPC;
+        r = copy_binding(binding, &entry->binding);
+        if (r < 0)
+                return r;
+        entry->file_fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 3);
+        if (entry->file_fd < 0)
+                r = -errno;
+        else if (b->connection.fd >= 0)
+                r = entry_ask_for(b, entry, ret_reason);
+        else
+                r = connect_again(b, ret_reason);
+        if (r < 0 && r != -ENOTCONN) {
+                entry_clear(entry);
+                return r;
+        }
+        *ret_index = (uint32_t) (entry - b->entries);
+        return 0;
+}
+
+static int take_books(Packet *packet, Entry *entry) {
+        wire_take_statistics(packet, &entry->now);
+        return wire_take_histogram(packet, &entry->lengths);
+}
+
+/* As far as they can be had; reach: may be NULL. */
+static void read_books(DelegateBackend *b, Entry *entry, char **reach) {
+        _cleanup_free_ char *unused = NULL;
+
+        if (!entry->is_measured)
+                return;
+        connection_begin(&b->connection, WIRE_BOOKS, entry->id);
+        if (ask(b, -EBADF, &unused) < 0 || take_books(&b->connection.packet, entry) < 0)
+                return;
+        if (reach)
+                (void) free_and_strdup(reach, packet_take_text(&b->connection.packet));
+}
+
+static int delegate_remove(Backend *backend, uint32_t index, Statistics *ret_final,
+                           Histogram *histogram) {
+        DelegateBackend *b = DELEGATE(backend);
+        Entry *entry = &b->entries[index];
+        _cleanup_free_ char *unused = NULL;
+
+        if (entry->is_measured) {
+                connection_begin(&b->connection, WIRE_REMOVE, entry->id);
+                if (ask(b, -EBADF, &unused) >= 0)
+                        (void) take_books(&b->connection.packet, entry);
+        }
+        entry_end(entry);
+        if (ret_final)
+                *ret_final = entry->past;
+        if (histogram)
+                histogram_add(histogram, &entry->past_lengths);
+        /* Reports of it may be among what was told: its id stays until they are read. */
+        binding_free(entry->binding);
+        entry->binding = NULL;
+        entry->file_fd = safe_close(entry->file_fd);
+        free(entry->refused);
+        entry->refused = NULL;
+        entry->past = (Statistics){};
+        entry->past_lengths = (Histogram){};
+        return 0;
+}
+
+static int delegate_set_cgroup(Backend *backend, uint32_t index, uint64_t cgroup_id,
+                               unsigned level) {
+        DelegateBackend *b = DELEGATE(backend);
+        Entry *entry = &b->entries[index];
+        _cleanup_free_ char *unused = NULL;
+
+        entry->binding->cgroup.id = cgroup_id;
+        if (!entry->is_measured)
+                return 0;
+        connection_begin(&b->connection, WIRE_RUNS, entry->id);
+        packet_put_number(&b->connection.packet, cgroup_id != 0);
+        return ask(b, -EBADF, &unused);
+}
+
+static int delegate_set_budget(Backend *backend, uint32_t index,
+                               const uint64_t budget_ns[static TLOB_N_BUDGETS]) {
+        DelegateBackend *b = DELEGATE(backend);
+        Entry *entry = &b->entries[index];
+        _cleanup_free_ char *unused = NULL;
+
+        memcpy(entry->binding->budget_ns, budget_ns, sizeof(entry->binding->budget_ns));
+        if (!entry->is_measured)
+                return 0;
+        connection_begin(&b->connection, WIRE_BUDGETS, entry->id);
+        for (size_t i = 0; i < TLOB_N_BUDGETS; i++)
+                packet_put_number(&b->connection.packet, budget_ns[i]);
+        return ask(b, -EBADF, &unused);
+}
+
+static int delegate_get_fd(Backend *backend) {
+        return DELEGATE(backend)->epoll_fd;
+}
+
+static Entry *find_entry(DelegateBackend *b, uint64_t id) {
+        for (size_t i = 0; i < b->n_entries; i++)
+                if (b->entries[i].id == id)
+                        return &b->entries[i];
+        return NULL;
+}
+
+static void on_report(DelegateBackend *b, Packet *packet, BackendReportHandler handler,
+                      void *userdata) {
+        const Entry *entry = find_entry(b, packet_take_number(packet));
+        Report report;
+        Stack stack;
+
+        if (!entry || wire_take_report(packet, &report, &stack) < 0)
+                return;
+        report.backend_index = (uint32_t) (entry - b->entries);
+        handler(&report, userdata);
+}
+
+static void on_gone(DelegateBackend *b, Packet *packet) {
+        Entry *entry = find_entry(b, packet_take_number(packet));
+
+        if (!entry || !entry->is_measured || take_books(packet, entry) < 0)
+                return;
+        entry_end(entry);
+        entry_refuse(b, entry, packet_take_text(packet) ?: "The system's tlobd gives no reason");
+}
+
+/* Returns how many. */
+static int take_told(DelegateBackend *b, BackendReportHandler handler, void *userdata) {
+        int n = 0, r;
+
+        while (b->connection.fd >= 0 && (r = connection_next(&b->connection, &b->told)) != 0) {
+                if (r < 0) {
+                        on_lost_connection(b);
+                        break;
+                }
+                switch ((WireType) packet_take_number(&b->told)) {
+                case WIRE_REPORT:
+                        on_report(b, &b->told, handler, userdata);
+                        n++;
+                        break;
+                case WIRE_GONE:
+                        on_gone(b, &b->told);
+                        break;
+                case WIRE_LOST:
+                        b->n_lost += packet_take_number(&b->told);
+                        break;
+                default:
+                        break;
+                }
+        }
+        return n;
+}
+
+static bool has_entries(const DelegateBackend *b) {
+        for (size_t i = 0; i < b->n_entries; i++)
+                if (b->entries[i].binding)
+                        return true;
+        return false;
+}
+
+/* It may not: that is told of each. */
+static void refuse_all(DelegateBackend *b, const char *why) {
+        for (size_t i = 0; i < b->n_entries; i++)
+                if (b->entries[i].binding && !b->entries[i].refused)
+                        entry_refuse(b, &b->entries[i], why);
+}
+
+static int delegate_dispatch(Backend *backend, BackendReportHandler handler, void *userdata) {
+        DelegateBackend *b = DELEGATE(backend);
+        _cleanup_free_ char *error = NULL;
+        uint64_t expirations;
+        int r;
+
+        (void) !read(b->timer_fd, &expirations, sizeof(expirations));
+        if (b->connection.fd < 0 && has_entries(b)) {
+                r = connect_again(b, &error);
+                if (r < 0 && r != -ENOTCONN)
+                        refuse_all(b, error ?: strerror(-r));
+        }
+        return take_told(b, handler, userdata);
+}
+
+static int delegate_next_notice(Backend *backend, BackendNotice *ret) {
+        DelegateBackend *b = DELEGATE(backend);
+
+        for (size_t i = 0; i < b->n_entries; i++)
+                if (b->entries[i].refused) {
+                        *ret = (BackendNotice){
+                                .level = LOG_WARNING,
+                                .index = (uint32_t) i,
+                                .is_final = true,
+                                .text = TAKE_PTR(b->entries[i].refused),
+                        };
+                        return 1;
+                }
+        return 0;
+}
+
+static char *delegate_remark(Backend *backend, uint32_t index) {
+        const DelegateBackend *b = DELEGATE(backend);
+
+        return b->entries[index].is_measured
+                       ? NULL
+                       : sentence_make("The system's tlobd is not there, which measures for users: "
+                                       "it goes on when that is back");
+}
+
+static uint64_t delegate_lost(Backend *backend) {
+        return DELEGATE(backend)->n_lost;
+}
+
+static int delegate_statistics(Backend *backend, uint32_t index, Statistics *ret) {
+        DelegateBackend *b = DELEGATE(backend);
+        Entry *entry = &b->entries[index];
+        Statistics sum;
+
+        read_books(b, entry, NULL);
+        sum = entry->now;
+        statistics_add(&sum, &entry->past);
+        *ret = sum;
+        return 0;
+}
+
+static int delegate_histogram(Backend *backend, uint32_t index, Histogram *histogram) {
+        DelegateBackend *b = DELEGATE(backend);
+        Entry *entry = &b->entries[index];
+
+        read_books(b, entry, NULL);
+        histogram_add(histogram, &entry->lengths);
+        histogram_add(histogram, &entry->past_lengths);
+        return 0;
+}
+
+static int delegate_reset_statistics(Backend *backend, uint32_t index) {
+        DelegateBackend *b = DELEGATE(backend);
+        Entry *entry = &b->entries[index];
+        _cleanup_free_ char *unused = NULL;
+
+        if (entry->is_measured) {
+                int r;
+
+                connection_begin(&b->connection, WIRE_RESET, entry->id);
+                r = ask(b, -EBADF, &unused);
+                if (r < 0)
+                        return r;
+        }
+        entry->past = entry->now = (Statistics){};
+        entry->past_lengths = entry->lengths = (Histogram){};
+        return 0;
+}
+
+static char *delegate_reach(Backend *backend, uint32_t index) {
+        DelegateBackend *b = DELEGATE(backend);
+        char *reach = NULL;
+
+        read_books(b, &b->entries[index], &reach);
+        return reach ?: strdup("no process: the system's tlobd is not there");
+}
+
+static bool delegate_can_spare_others(const Binding *binding, const BindingFile *file) {
+        return true;
+}
+
+static bool delegate_spares_others(Backend *backend, uint32_t index) {
+        return true;
+}
+
+static const char *const *delegate_limitations(Backend *backend) {
+        static const char *const limitations[] = {
+                "The system's tlobd measures for this one: when it is restarted, windows that are "
+                "open then are not seen to their end, and calls in between are missed",
+                NULL,
+        };
+
+        return limitations;
+}
+
+static const char *delegate_deadline_mode(Backend *backend) {
+        return "";
+}
+
+const BackendOps backend_delegate_ops = {
+        .name = "system",
+        .capabilities = BACKEND_CAN_RETURN | BACKEND_CAN_STATE_BUDGET | BACKEND_CAN_MINIMUM |
+                        BACKEND_CAN_INFINITE | BACKEND_CAN_CONFINE | BACKEND_CAN_USDT |
+                        BACKEND_CAN_COUNT,
+        .probe = delegate_probe,
+        .new = delegate_new,
+        .free = delegate_free,
+        .can = delegate_can,
+        .add = delegate_add,
+        .remove = delegate_remove,
+        .set_cgroup = delegate_set_cgroup,
+        .set_budget = delegate_set_budget,
+        .get_fd = delegate_get_fd,
+        .dispatch = delegate_dispatch,
+        .next_notice = delegate_next_notice,
+        .remark = delegate_remark,
+        .lost = delegate_lost,
+        .statistics = delegate_statistics,
+        .histogram = delegate_histogram,
+        .reset_statistics = delegate_reset_statistics,
+        .reach = delegate_reach,
+        .can_spare_others = delegate_can_spare_others,
+        .spares_others = delegate_spares_others,
+        .limitations = delegate_limitations,
+        .deadline_mode = delegate_deadline_mode,
+};
