@@ -28,49 +28,74 @@ static int append_below(char ***directories, const char *parent, const char *nam
         return strings_append(directories, path);
 }
 
-static int append_config_home(char ***directories, char **ret_error) {
+static int append_config_home(char ***directories, const char *name, char **ret_error) {
         const char *config = absolute_path_in("XDG_CONFIG_HOME"), *home = absolute_path_in("HOME");
+        _cleanup_free_ char *below = NULL;
 
         if (config)
-                return append_below(directories, config, "tlob");
-        if (home)
-                return append_below(directories, home, ".config/tlob");
-        return sentence_error(-ENXIO, ret_error,
-                              "Neither XDG_CONFIG_HOME nor HOME is an absolute path: there is no "
-                              "place for a user's configuration");
+                return append_below(directories, config, name);
+        if (!home)
+                return sentence_error(-ENXIO, ret_error,
+                                      "Neither XDG_CONFIG_HOME nor HOME is an absolute path: there "
+                                      "is no place for a user's configuration");
+        if (asprintf(&below, ".config/%s", name) < 0) {
+                below = NULL;
+                return -ENOMEM;
+        }
+        return append_below(directories, home, below);
 }
 
-static int append_runtime_directory(char ***directories, char **ret_error) {
+/* What persists, and what does not. */
+static int directories_of_user(const char *name, char ***ret, char **ret_error) {
         const char *runtime = absolute_path_in("XDG_RUNTIME_DIR");
-
-        if (runtime)
-                return append_below(directories, runtime, "tlob");
-        return sentence_error(-ENXIO, ret_error,
-                              "XDG_RUNTIME_DIR is not an absolute path: log in, or start tlobd as "
-                              "a user's service");
-}
-
-static int directories_of_user(char ***ret, char **ret_error) {
-        static const char *const installed[] = { "/etc/tlob", "/usr/local/lib/tlob",
-                                                 "/usr/lib/tlob" };
         _cleanup_(strings_freep) char **directories = NULL;
         int r;
 
-        r = append_config_home(&directories, ret_error);
-        if (r >= 0)
-                r = append_runtime_directory(&directories, ret_error);
-        for (size_t i = 0; i < ELEMENTSOF(installed) && r >= 0; i++)
-                r = append_below(&directories, installed[i], "user");
+        r = append_config_home(&directories, name, ret_error);
+        if (r < 0)
+                return r;
+        if (!runtime)
+                return sentence_error(-ENXIO, ret_error,
+                                      "XDG_RUNTIME_DIR is not an absolute path: log in as that "
+                                      "user, or do this in a service of that user");
+        r = append_below(&directories, runtime, name);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(directories);
         return 0;
 }
 
+static int append_installed(char ***directories) {
+        static const char *const parents[] = { "/etc/tlob", "/usr/local/lib/tlob",
+                                               "/usr/lib/tlob" };
+        int r = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(parents) && r >= 0; i++)
+                r = append_below(directories, parents[i], "user");
+        return r;
+}
+
 int config_directories_of(RuntimeScope scope, char ***ret, char **ret_error) {
-        if (scope == RUNTIME_SCOPE_USER)
-                return directories_of_user(ret, ret_error);
-        return strings_copy((char *const *) config_directories, ret);
+        _cleanup_(strings_freep) char **directories = NULL;
+        int r;
+
+        if (scope == RUNTIME_SCOPE_SYSTEM)
+                return strings_copy((char *const *) config_directories, ret);
+        r = directories_of_user("tlob", &directories, ret_error);
+        if (r >= 0)
+                r = append_installed(&directories);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(directories);
+        return 0;
+}
+
+int config_unit_directories_of(RuntimeScope scope, char ***ret, char **ret_error) {
+        static const char *const system[] = { "/etc/systemd/system", "/run/systemd/system", NULL };
+
+        if (scope == RUNTIME_SCOPE_SYSTEM)
+                return strings_copy((char *const *) system, ret);
+        return directories_of_user("systemd/user", ret, ret_error);
 }
 
 int config_directories_parse(const char *list, char ***ret) {

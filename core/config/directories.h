@@ -7,16 +7,18 @@
 
 /*
  * Where the configuration is, highest precedence first: what persists, what is gone after the next
- * boot or logout, and then what others have installed.
+ * boot or logout, and then what others have installed. Lists are the caller's.
+ *
+ * -ENXIO: the user who runs this process has no home or runtime directory in the environment, with
+ * a sentence.
  */
 
 #define CONFIG_DIRECTORIES_MAX 8
 
-/*
- * The directories of the machine, or of the user who runs this process; the caller's. -ENXIO: this
- * user has no home or runtime directory in the environment, with a sentence.
- */
 int config_directories_of(RuntimeScope scope, char ***ret, char **ret_error);
+
+/* The two in which an administrator, or that user, has unit files and drop-ins for systemd. */
+int config_unit_directories_of(RuntimeScope scope, char ***ret, char **ret_error);
 
 /*
  * What is between the colons: two to CONFIG_DIRECTORIES_MAX absolute paths. Returns 0, -EINVAL or

@@ -318,6 +318,10 @@ static void test_directories_of_a_user(void **state) {
         assert_ok(unsetenv("XDG_CONFIG_HOME"));
         assert_directories(RUNTIME_SCOPE_USER,
                            "/home/alice/.config/tlob:/run/user/1000/tlob:" INSTALLED);
+        assert_ok(config_unit_directories_of(RUNTIME_SCOPE_USER, &directories, NULL));
+        assert_string_equal(directories[0], "/home/alice/.config/systemd/user");
+        assert_string_equal(directories[1], "/run/user/1000/systemd/user");
+        directories = strings_free(directories);
         assert_ok(setenv("XDG_CONFIG_HOME", "/home/alice/cfg", 1));
         assert_directories(RUNTIME_SCOPE_USER,
                            "/home/alice/cfg/tlob:/run/user/1000/tlob:" INSTALLED);
