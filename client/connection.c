@@ -28,7 +28,6 @@
 #define READ_TIMEOUT_USEC   (UINT64_C(25) * 1000 * 1000)
 
 #define ERROR_PREFIX "org.tlob1.Error."
-#define SLOW_RESTART "tlobd is being started again, which takes long; see 'systemctl status tlobd'"
 #define DENIAL       "Access denied: "
 #define SPAWN_PREFIX "org.freedesktop.DBus.Error.Spawn."
 
@@ -50,7 +49,8 @@ static int complain_open(const Options *options, int r) {
                 warn("Failed to connect to '%s'; check that 'machinectl list' shows it",
                      options->machine);
         else
-                warn("Failed to connect to the system bus; check that 'busctl list' works");
+                warn("Failed to connect to the %s bus; check that 'busctl%s list' works",
+                     options->user ? "user" : "system", options_scope_text(options));
         return r;
 }
 
@@ -64,6 +64,8 @@ static int open_bus(const Options *options, sd_bus **ret) {
                 r = sd_bus_open_system_remote(&bus, options->host);
         else if (options->machine)
                 r = sd_bus_open_system_machine(&bus, options->machine);
+        else if (options->user)
+                r = sd_bus_open_user(&bus);
         else
                 r = sd_bus_open_system(&bus);
         if (r < 0)
@@ -89,8 +91,9 @@ int connection_open(Connection *connection) {
         if (r < 0)
                 return complain_open(options, r);
 
-        /* Another machine's polkit has agents of its own. */
-        if (connection->needs_rights && options->ask_password && connection_is_local(connection))
+        /* Another machine's polkit has agents of its own, and a user's bus has no polkit. */
+        if (connection->needs_rights && options->ask_password && !options->user &&
+            connection_is_local(connection))
                 polkit_agent_open(&connection->agent);
         (void) sd_bus_set_method_call_timeout(connection->bus, timeout_usec(connection));
         (void) sd_bus_set_allow_interactive_authorization(connection->bus, options->ask_password);
@@ -152,14 +155,15 @@ static const char *action_of(const char *method) {
 static char *explain(const Connection *connection, const char *member, const sd_bus_error *error) {
         const Options *options = connection->options;
         const char *text = error->message ?: error->name ?: "no reason given";
+        const char *scope = options_scope_text(options);
 
         if (is_verdict(error))
                 return sentence_make("%s", text);
         if (is_not_running(error))
                 return sentence_make("tlobd is not running%s%s; start it with "
-                                     "'systemctl start tlobd'",
+                                     "'systemctl%s start tlobd'",
                                      connection_is_local(connection) ? "" : " on ",
-                                     options->host ?: options->machine ?: "");
+                                     options->host ?: options->machine ?: "", scope);
         if (sd_bus_error_has_name(error, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED))
                 return sentence_make("This needs a password; run it as root%s",
                                      options->ask_password ? "" : ", or without --no-ask-password");
@@ -172,14 +176,20 @@ static char *explain(const Connection *connection, const char *member, const sd_
                                      action_of(member), text);
         if (sd_bus_error_has_name(error, SD_BUS_ERROR_NO_REPLY) ||
             sd_bus_error_has_name(error, SD_BUS_ERROR_TIMEOUT))
-                return sentence_make("tlobd did not answer; see 'systemctl status tlobd'");
+                return sentence_make("tlobd did not answer; see 'systemctl%s status tlobd'", scope);
         if (sd_bus_error_has_name(error, SD_BUS_ERROR_DISCONNECTED))
                 return sentence_make("The connection to the bus is lost");
         if (is_unknown_member(error))
                 return sentence_make("The running tlobd does not know %s; after an update, run "
-                                     "'systemctl restart tlobd'",
-                                     member);
+                                     "'systemctl%s restart tlobd'",
+                                     member, scope);
         return sentence_make("tlobd could not do it: %s", text);
+}
+
+static char *explain_slow_restart(const Connection *connection) {
+        return sentence_make("tlobd is being started again, which takes long; see 'systemctl%s "
+                             "status tlobd'",
+                             options_scope_text(connection->options));
 }
 
 int connection_new_call(Connection *connection, const char *path, const char *interface,
@@ -223,7 +233,7 @@ int connection_ask(Connection *connection, sd_bus_message *call, sd_bus_message 
                 (void) sd_bus_error_set_errno(&error, r);
         connection->is_denied = is_denial(&error);
         *ret_sentence = back == -ETIMEDOUT
-                                ? strdup(SLOW_RESTART)
+                                ? explain_slow_restart(connection)
                                 : explain(connection, sd_bus_message_get_member(call), &error);
         return is_verdict(&error) ? -EREMOTEIO : r;
 }

@@ -2,7 +2,7 @@
 
 /*
  * What tlobd wrote to the journal, read back by its fields (tlobd(8), JOURNAL). Only entries of
- * root's processes count: everybody may write one that looks like a report.
+ * root's processes count, or of one's own: everybody may write one that looks like a report.
  */
 
 #include "journal.h"
@@ -36,7 +36,10 @@ int journal_open_for(const Connection *connection, const char *directory, sd_jou
         if (directory)
                 r = sd_journal_open_directory(&journal, directory, 0);
         else
-                r = sd_journal_open(&journal, SD_JOURNAL_LOCAL_ONLY | SD_JOURNAL_SYSTEM);
+                /* Where journald keeps none for each user, a user's are in that of the system. */
+                r = sd_journal_open(&journal, connection->options->user
+                                                      ? SD_JOURNAL_LOCAL_ONLY
+                                                      : SD_JOURNAL_LOCAL_ONLY | SD_JOURNAL_SYSTEM);
         if (r < 0) {
                 errno = -r;
                 warn("Failed to open the journal%s%s", directory ? " in " : "", directory ?: "");
@@ -69,12 +72,18 @@ static int add_kinds(sd_journal *journal, unsigned kinds) {
         return r;
 }
 
-int journal_select(sd_journal *journal, unsigned kinds, const char *const *bindings,
+uid_t journal_writer(const Options *options) {
+        return options->user ? geteuid() : 0;
+}
+
+int journal_select(sd_journal *journal, uid_t writer, unsigned kinds, const char *const *bindings,
                    const char *unit, uint64_t since_usec) {
+        char uid[sizeof("4294967295")];
         int r;
 
         sd_journal_flush_matches(journal);
-        r = add_match(journal, "_UID", "0");
+        (void) snprintf(uid, sizeof(uid), "%u", writer);
+        r = add_match(journal, "_UID", uid);
         if (r >= 0)
                 r = add_kinds(journal, kinds);
         if (r >= 0 && bindings)

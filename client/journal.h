@@ -36,11 +36,15 @@ typedef struct JournalReport {
  */
 int journal_open_for(const Connection *connection, const char *directory, sd_journal **ret);
 
+/* Whose entries count: root's, or with --user your own. */
+uid_t journal_writer(const Options *options);
+
 /*
- * Selects the reports of these kinds since then, of these bindings (NULL after the last; NULL: it
- * does not matter) and of tasks in that unit (NULL: of no unit). Returns 0 or a negative errno.
+ * Selects that writer's reports of these kinds since then, of these bindings (NULL after the last;
+ * NULL: it does not matter) and of tasks in that unit (NULL: of no unit). Returns 0 or a negative
+ * errno.
  */
-int journal_select(sd_journal *journal, unsigned kinds, const char *const *bindings,
+int journal_select(sd_journal *journal, uid_t writer, unsigned kinds, const char *const *bindings,
                    const char *unit, uint64_t since_usec);
 
 /* The next of them: returns 1; 0 if there is none; or a negative errno. */

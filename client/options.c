@@ -69,6 +69,8 @@ static const Option table[] = {
           "Do not pipe long output into a pager" },
         { 0, "no-ask-password", NULL, GROUP_GENERAL, CLEAR(ask_password),
           "Do not ask for a password" },
+        { 0, "user", NULL, GROUP_GENERAL, SET(user), "Your own tlobd, for your own services" },
+        { 0, "system", NULL, GROUP_GENERAL, CLEAR(user), "That of the machine (default)" },
         { 'H', "host", "[USER@]HOST", GROUP_GENERAL, TEXT(host),
           "Act on another machine, over ssh" },
         { 'M', "machine", "CONTAINER", GROUP_GENERAL, TEXT(machine),
@@ -350,8 +352,22 @@ int options_parse(Options *options, int argc, char **argv, int *ret_first) {
                 warnx("--host= and --machine= exclude each other; give one of them");
                 return -EINVAL;
         }
+        if (options->user && (options->host || options->machine)) {
+                warnx("--user and --%s= exclude each other; log in there as that user, with ssh "
+                      "or 'machinectl shell', and run 'tlobctl --user'",
+                      options->host ? "host" : "machine");
+                return -EINVAL;
+        }
         *ret_first = optind;
         return 0;
+}
+
+RuntimeScope options_scope(const Options *options) {
+        return options->user ? RUNTIME_SCOPE_USER : RUNTIME_SCOPE_SYSTEM;
+}
+
+const char *options_scope_text(const Options *options) {
+        return options->user ? " --user" : "";
 }
 
 int options_check(const Options *options, const char *verb, unsigned takes) {

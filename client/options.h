@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/runtime-scope.h"
 #include "top/rows.h"
 
 /*
@@ -57,6 +58,7 @@ typedef struct Options {
         bool legend;
         bool pager;
         bool ask_password;
+        bool user;           /* not the system's tlobd */
         const char *host;    /* NULL: this machine */
         const char *machine; /* NULL: not a container */
 
@@ -87,6 +89,10 @@ typedef struct Options {
  * Returns 0, or -EINVAL after it has said what is wrong.
  */
 int options_parse(Options *options, int argc, char **argv, int *ret_first);
+
+/* Which tlobd is meant; and the option for that, after a blank, for commands in sentences. */
+RuntimeScope options_scope(const Options *options);
+const char *options_scope_text(const Options *options);
 
 /*
  * Checks that a verb takes the options that were given; takes is made of TAKES(). Returns 0, or

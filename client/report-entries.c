@@ -161,12 +161,12 @@ static int add_entry(OverrunList *list, Wanted *wanted, sd_journal *journal,
         return 0;
 }
 
-int report_read_entries(sd_journal *journal, uint64_t since_usec, Wanted *wanted, OverrunList *list,
-                        uint64_t *lost) {
+int report_read_entries(sd_journal *journal, uid_t writer, uint64_t since_usec, Wanted *wanted,
+                        OverrunList *list, uint64_t *lost) {
         JournalReport read;
         int r;
 
-        r = journal_select(journal, (1U << N_REPORT_KINDS) - 1, NULL, NULL, since_usec);
+        r = journal_select(journal, writer, (1U << N_REPORT_KINDS) - 1, NULL, NULL, since_usec);
         while (r >= 0 && (r = journal_next(journal, &read)) > 0)
                 if (read.kind == KIND_LOSS || read.kind == KIND_UNWRITTEN)
                         *lost += number_lost(journal);

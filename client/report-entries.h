@@ -15,10 +15,10 @@ typedef struct Wanted {
 } Wanted;
 
 /*
- * Adds what is wanted of the journal since then, and what was lost of anything. Returns 0 or a
- * negative errno.
+ * Adds what is wanted of that writer's entries in the journal since then, and what was lost of
+ * anything. Returns 0 or a negative errno.
  */
-int report_read_entries(sd_journal *journal, uint64_t since_usec, Wanted *wanted, OverrunList *list,
-                        uint64_t *lost);
+int report_read_entries(sd_journal *journal, uid_t writer, uint64_t since_usec, Wanted *wanted,
+                        OverrunList *list, uint64_t *lost);
 
 #endif

@@ -136,11 +136,13 @@ static int query(Connection *connection, const char *unit, UnitReply *ret, sd_bu
 }
 
 /* "not-found" and the like, as a person would say it. */
-static int complain_state(const char *unit, const char *state) {
+static int complain_state(const Options *options, const char *unit, const char *state) {
+        const char *scope = options_scope_text(options);
+
         if (streq(state, "not-found"))
-                warnx("There is no unit %s; see 'systemctl list-unit-files'", unit);
+                warnx("There is no unit %s; see 'systemctl%s list-unit-files'", unit, scope);
         else
-                warnx("Unit %s is %s; see 'systemctl status %s'", unit, state, unit);
+                warnx("Unit %s is %s; see 'systemctl%s status %s'", unit, state, scope, unit);
         return -ENOENT;
 }
 
@@ -165,7 +167,7 @@ int unit_files_query(Connection *connection, const char *name, UnitFiles *ret) {
         if (r < 0)
                 return complain(r, &error);
         if (!streq(reply.state, "loaded"))
-                return complain_state(id, reply.state);
+                return complain_state(connection->options, id, reply.state);
 
         r = join_paths(reply.fragment, reply.drop_ins, &ret->paths);
         if (r < 0)

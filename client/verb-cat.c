@@ -12,6 +12,7 @@
 
 #include "base/sentence.h"
 #include "config/config.h"
+#include "config/directories.h"
 #include "config/file.h"
 #include "note.h"
 #include "proxy.h"
@@ -22,6 +23,7 @@ typedef struct Cat {
         Client *client;
         json_object *bindings; /* Name and Unit of each */
         const char *unit;
+        char **directories;    /* of the configuration */
         json_object *sections; /* for --json= */
         bool separate;         /* something was shown */
 } Cat;
@@ -147,18 +149,17 @@ static int show_directories(Cat *cat, size_t n, const char *subdirectory, const 
         _cleanup_(config_file_list_done) ConfigFileList list = {};
         int r;
 
-        r = config_file_list(config_directories, n, subdirectory, &handlers, NULL, &list);
+        r = config_file_list((const char *const *) cat->directories, n, subdirectory, &handlers,
+                             NULL, &list);
         for (size_t i = 0; i < list.n && r >= 0; i++)
                 r = show_file(cat, list.paths[i], word);
         return r;
 }
 
 static int show_unit(Cat *cat, const UnitFiles *files) {
-        size_t n = 0;
+        size_t n = strings_count(cat->directories);
         int r = 0;
 
-        while (config_directories[n])
-                n++;
         for (char **path = files->paths; *path && r >= 0; path++)
                 r = show_file(cat, *path, CONFIG_UNIT_SECTION);
         if (r >= 0)
@@ -167,13 +168,27 @@ static int show_unit(Cat *cat, const UnitFiles *files) {
         return r < 0 ? r : show_directories(cat, 2, "overrides.d", "Override");
 }
 
+/* Says what is wrong. */
+static int find_directories(const Client *client, char ***ret) {
+        _cleanup_free_ char *error = NULL;
+        int r;
+
+        r = config_directories_of(options_scope(&client->options), ret, &error);
+        if (r < 0)
+                warnx("%s", error ?: "Out of memory");
+        return r;
+}
+
 ExitStatus verb_cat(Client *client, int argc, char **argv) {
+        const char *scope = options_scope_text(&client->options);
+        _cleanup_(strings_freep) char **directories = NULL;
         _cleanup_(unit_files_done) UnitFiles files = {};
         _cleanup_json_ json_object *bindings = NULL, *sections = NULL;
         Cat cat = { .client = client };
         int r;
 
-        if (unit_files_query(&client->connection, argv[0], &files) < 0 ||
+        if (find_directories(client, &directories) < 0 ||
+            unit_files_query(&client->connection, argv[0], &files) < 0 ||
             proxy_list_bindings(&client->connection, &bindings) < 0)
                 return STATUS_FAILED;
         sections = json_object_new_array();
@@ -183,15 +198,17 @@ ExitStatus verb_cat(Client *client, int argc, char **argv) {
         cat.bindings = bindings;
         cat.sections = sections;
         cat.unit = files.id;
+        cat.directories = directories;
         r = show_unit(&cat, &files);
         if (r >= 0 && client->output.json != JSON_OFF)
                 r = output_json(&client->output, sections);
         else if (r >= 0 && !cat.separate) {
-                warnx("No file has bindings of %s; 'tlobctl edit %s' adds one", files.id, files.id);
+                warnx("No file has bindings of %s; 'tlobctl%s edit %s' adds one", files.id, scope,
+                      files.id);
                 return STATUS_FAILED;
         }
         if (r >= 0 && files.needs_reload)
-                note("The files of %s have changed; 'systemctl daemon-reload' applies them",
-                     files.id);
+                note("The files of %s have changed; 'systemctl%s daemon-reload' applies them",
+                     files.id, scope);
         return status_of_memory(r);
 }

@@ -14,8 +14,10 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "base/io.h"
 #include "base/sentence.h"
 #include "base/unit-name.h"
+#include "config/directories.h"
 #include "config/file.h"
 #include "editor.h"
 #include "note.h"
@@ -23,14 +25,13 @@
 #include "unit-query.h"
 #include "verify.h"
 
-#define DROP_IN      "50-tlob.conf"
-#define PERSISTENT   "/etc/systemd/system/"
-#define UNTIL_REBOOT "/run/systemd/system/"
+#define DROP_IN "50-tlob.conf"
 
 /* What is being edited. */
 typedef struct Edit {
         Client *client;
         UnitFiles files;
+        char **directories; /* of drop-ins: those that persist, and those until the next reboot */
         bool runtime;
         char *directory; /* of the drop-in */
         char *path;      /* of the drop-in */
@@ -49,6 +50,7 @@ static void edit_done(Edit *edit) {
         free(edit->draft);
         free(edit->path);
         free(edit->directory);
+        strings_free(edit->directories);
         unit_files_done(&edit->files);
 }
 
@@ -59,11 +61,17 @@ static int complain(int error, const char *path) {
 }
 
 static int make_paths(Edit *edit) {
+        const Options *options = &edit->client->options;
+        _cleanup_free_ char *error = NULL;
         int r;
 
-        edit->runtime = streq_empty(edit->client->options.given[GROUP_PERSIST], "runtime");
-        r = asprintf(&edit->directory, "%s%s.d", edit->runtime ? UNTIL_REBOOT : PERSISTENT,
-                     edit->files.id);
+        edit->runtime = streq_empty(options->given[GROUP_PERSIST], "runtime");
+        r = config_unit_directories_of(options_scope(options), &edit->directories, &error);
+        if (r < 0 && error)
+                warnx("%s", error);
+        if (r < 0)
+                return r;
+        r = asprintf(&edit->directory, "%s/%s.d", edit->directories[edit->runtime], edit->files.id);
         if (r < 0) {
                 edit->directory = NULL;
                 return -ENOMEM;
@@ -91,15 +99,18 @@ static bool is_there(const char *path) {
  * Of drop-ins of one name, systemd reads that below /etc: also one that is for all units of a
  * prefix (foo-.service.d), but not one for a whole type (service.d).
  */
-static bool is_stronger(const char *path) {
-        return strncmp(path, PERSISTENT, strlen(PERSISTENT)) == 0 &&
-               strncmp(strchrnul(path + strlen(PERSISTENT), '.'), ".d/", 3) != 0 &&
-               streq(file_name(path), DROP_IN);
+static bool is_stronger(const Edit *edit, const char *path) {
+        const char *persistent = edit->directories[0];
+        size_t n = strlen(persistent);
+
+        return strncmp(path, persistent, n) == 0 && path[n] == '/' &&
+               strncmp(strchrnul(path + n, '.'), ".d/", 3) != 0 && streq(file_name(path), DROP_IN);
 }
 
 /* It may be there without systemd having read it yet, or be gone. */
 static int find_hiding(const Edit *edit, char **ret) {
-        _cleanup_free_ char *same = sentence_make(PERSISTENT "%s.d/" DROP_IN, edit->files.id);
+        _cleanup_free_ char *same =
+                sentence_make("%s/%s.d/" DROP_IN, edit->directories[0], edit->files.id);
 
         if (!same)
                 return -ENOMEM;
@@ -108,7 +119,7 @@ static int find_hiding(const Edit *edit, char **ret) {
                 return 1;
         }
         for (char **path = edit->files.paths; *path; path++) {
-                if (!is_stronger(*path) || (edit->files.needs_reload && !is_there(*path)))
+                if (!is_stronger(edit, *path) || (edit->files.needs_reload && !is_there(*path)))
                         continue;
                 *ret = strdup(*path);
                 return *ret ? 1 : -ENOMEM;
@@ -155,6 +166,9 @@ static int write_draft(Edit *edit) {
         size_t size = 0;
         int r;
 
+        r = make_parents(edit->directory);
+        if (r < 0)
+                return complain(r, edit->directory);
         if (mkdir(edit->directory, 0755) >= 0)
                 edit->made_directory = true;
         else if (errno != EEXIST)

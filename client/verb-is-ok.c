@@ -141,8 +141,9 @@ static int judge_losses(const Check *check, Verdict *verdict) {
         JournalReport report;
         int r;
 
-        r = journal_select(check->journal, REPORT_KIND(KIND_LOSS) | REPORT_KIND(KIND_UNWRITTEN),
-                           NULL, NULL, check->options->since_usec);
+        r = journal_select(check->journal, journal_writer(check->options),
+                           REPORT_KIND(KIND_LOSS) | REPORT_KIND(KIND_UNWRITTEN), NULL, NULL,
+                           check->options->since_usec);
         if (r >= 0)
                 r = journal_next(check->journal, &report);
         if (r > 0)
@@ -163,7 +164,8 @@ static int judge_journal(const Check *check, const json_object *bindings, const 
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++)
                 names[i] = json_string(json_object_array_get_idx(bindings, i), "Name");
-        r = journal_select(check->journal, kinds, names, unit, check->options->since_usec);
+        r = journal_select(check->journal, journal_writer(check->options), kinds, names, unit,
+                           check->options->since_usec);
         if (r >= 0)
                 r = journal_next(check->journal, &report);
         if (r > 0 || (r == 0 && check->recent && is_remembered(check, names, unit)))

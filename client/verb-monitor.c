@@ -213,7 +213,8 @@ ExitStatus verb_monitor(Client *client, int argc, char **argv) {
         connection_done(&client->connection);
         if (r < 0) {
                 errno = -r;
-                warn("The connection to the bus is lost; start 'tlobctl monitor' again");
+                warn("The connection to the bus is lost; start 'tlobctl%s monitor' again",
+                     options_scope_text(&client->options));
         }
         return STATUS_FAILED;
 }

@@ -155,12 +155,12 @@ static int add_report(Picture *picture, const JournalReport *report) {
 }
 
 /* Says what is wrong. */
-static int read_events(sd_journal *journal, Picture *picture) {
+static int read_events(sd_journal *journal, uid_t writer, Picture *picture) {
         const char *const names[] = { picture->plot.name, NULL };
         JournalReport report;
         int r;
 
-        r = journal_select(journal, (1U << N_REPORT_KINDS) - 1, names, NULL,
+        r = journal_select(journal, writer, (1U << N_REPORT_KINDS) - 1, names, NULL,
                            picture->plot.since_usec);
         while (r >= 0 && (r = journal_next(journal, &report)) > 0)
                 r = add_report(picture, &report);
@@ -177,7 +177,7 @@ static int read_all_events(const Client *client, Pictures *pictures) {
 
         r = journal_open_for(&client->connection, client->options.directory, &journal);
         for (size_t i = 0; r >= 0 && i < pictures->n; i++)
-                r = read_events(journal, pictures->items + i);
+                r = read_events(journal, journal_writer(&client->options), pictures->items + i);
         return r;
 }
 

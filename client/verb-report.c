@@ -92,8 +92,8 @@ static int read_journal(Draft *draft, const Client *client) {
         if (r < 0)
                 return r;
         (void) sd_journal_get_cutoff_realtime_usec(journal, &draft->known_usec, NULL);
-        r = report_read_entries(journal, draft->since_usec, &draft->wanted, &draft->list,
-                                &draft->lost);
+        r = report_read_entries(journal, journal_writer(&client->options), draft->since_usec,
+                                &draft->wanted, &draft->list, &draft->lost);
         if (r < 0) {
                 errno = -r;
                 warn("Failed to read the journal");

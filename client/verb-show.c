@@ -116,16 +116,19 @@ static int show_books(Output *output, json_object *bindings) {
 }
 
 /* What to do next, of all bindings and those that failed. */
-static void hint(uint64_t n, uint64_t n_failed) {
+static void hint(const Options *options, uint64_t n, uint64_t n_failed) {
+        const char *scope = options_scope_text(options);
+
         if (n == 0)
-                (void) puts(
-                        "\nThere are no bindings yet. 'tlobctl edit UNIT' writes some for a service, "
-                        "and\n'tlobctl add-binding' tries one until the next boot; see "
-                        "tlobctl(1).");
+                (void) printf(
+                        "\nThere are no bindings yet. 'tlobctl%s edit UNIT' writes some for a "
+                        "service, and\n'tlobctl%s add-binding' tries one until the next %s; "
+                        "see tlobctl(1).\n",
+                        scope, scope, options->user ? "logout" : "boot");
         else if (n_failed > 0 && n_failed != UINT64_MAX)
-                (void) puts(
-                        "\n'tlobctl list-bindings' shows which failed, and 'tlobctl show BINDING' "
-                        "why.");
+                (void) printf("\n'tlobctl%s list-bindings' shows which failed, and 'tlobctl%s show "
+                              "BINDING' why.\n",
+                              scope, scope);
 }
 
 /* A daemon that is older does not tell. */
@@ -144,7 +147,8 @@ static int add_usage(json_object *manager) {
         return text ? json_add_string(manager, "shown-usage", text) : -ENOMEM;
 }
 
-static int show_status(Output *output, json_object *manager, json_object *bindings) {
+static int show_status(Client *client, json_object *manager, json_object *bindings) {
+        Output *output = &client->output;
         _cleanup_free_ char *title = NULL;
         int r;
 
@@ -166,7 +170,8 @@ static int show_status(Output *output, json_object *manager, json_object *bindin
         if (r >= 0 && bindings)
                 r = show_books(output, bindings);
         if (r >= 0 && output->legend)
-                hint(json_number(manager, "NBindings"), json_number(manager, "NFailed"));
+                hint(&client->options, json_number(manager, "NBindings"),
+                     json_number(manager, "NFailed"));
         return r;
 }
 
@@ -177,7 +182,7 @@ ExitStatus verb_status(Client *client, int argc, char **argv) {
                 return STATUS_FAILED;
         if (client->options.all && proxy_get_bindings(&client->connection, &bindings) < 0)
                 return STATUS_FAILED;
-        return status_of_memory(show_status(&client->output, manager, bindings));
+        return status_of_memory(show_status(client, manager, bindings));
 }
 
 static bool any_failed(json_object *bindings) {
@@ -187,7 +192,8 @@ static bool any_failed(json_object *bindings) {
         return false;
 }
 
-static int show_list(Output *output, const Field *fields, json_object *bindings, bool is_all) {
+static int show_list(Client *client, const Field *fields, json_object *bindings, bool is_all) {
+        Output *output = &client->output;
         int r;
 
         if (output->json != JSON_OFF)
@@ -198,9 +204,10 @@ static int show_list(Output *output, const Field *fields, json_object *bindings,
         if (r < 0 || !output->legend)
                 return r;
         if (any_failed(bindings))
-                (void) puts("To see why one failed, use 'tlobctl show BINDING'.");
+                (void) printf("To see why one failed, use 'tlobctl%s show BINDING'.\n",
+                              options_scope_text(&client->options));
         else if (is_all && json_object_array_length(bindings) == 0)
-                hint(0, 0);
+                hint(&client->options, 0, 0);
         return 0;
 }
 
@@ -218,7 +225,7 @@ ExitStatus verb_list_bindings(Client *client, int argc, char **argv) {
         if (r >= 0)
                 r = filter_select(&filter, all, "Name", "Unit", 0, &selected);
         if (r >= 0)
-                r = show_list(&client->output, why ? all_list_fields : list_fields, selected,
+                r = show_list(client, why ? all_list_fields : list_fields, selected,
                               json_object_array_length(all) == 0);
         return status_of_memory(r);
 }

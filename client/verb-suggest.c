@@ -451,6 +451,12 @@ ExitStatus verb_suggest(Client *client, int argc, char **argv) {
         int r;
 
         r = is_binding(client, argv[0]);
+        if (r == 0 && client->options.user) {
+                warnx("'%s' is not a binding, and what to measure in a unit cannot be suggested "
+                      "with --user: sampling stacks requires root",
+                      argv[0]);
+                return STATUS_FAILED;
+        }
         if (r >= 0)
                 r = r > 0 ? suggest_for_binding(client, argv[0])
                           : suggest_for_unit(client, argv[0]);

@@ -133,9 +133,9 @@ static int report_if_missing(Verification *verification, const Binding *binding,
         r = unit_find_missing(&client->connection, unit, &missing);
         if (r <= 0)
                 return r;
-        sentence =
-                sentence_make("%s%sThere is no unit %s; see 'systemctl list-unit-files'",
-                              binding ? binding->source.place : "", binding ? ": " : "", missing);
+        sentence = sentence_make("%s%sThere is no unit %s; see 'systemctl%s list-unit-files'",
+                                 binding ? binding->source.place : "", binding ? ": " : "", missing,
+                                 options_scope_text(&client->options));
         if (!sentence)
                 return -ENOMEM;
         r = report_bad(verification, binding, sentence);
@@ -245,6 +245,7 @@ static int verify_file(Verification *verification, const char *path) {
 }
 
 static int verify_unit(Verification *verification, const char *name) {
+        const char *scope = options_scope_text(&verification->client->options);
         _cleanup_(unit_files_done) UnitFiles files = {};
         _cleanup_(config_freep) Config *config = NULL;
         int r;
@@ -261,14 +262,14 @@ static int verify_unit(Verification *verification, const char *name) {
         r = verify_config(verification, config);
         if (r >= 0 && config->bindings.n == 0) {
                 warnx("There is no section [%s NAME] in the files that systemd has read for %s; "
-                      "'tlobctl edit %s' adds one, and 'systemctl daemon-reload' applies one that "
-                      "is new",
-                      CONFIG_UNIT_SECTION, files.id, files.id);
+                      "'tlobctl%s edit %s' adds one, and 'systemctl%s daemon-reload' applies one "
+                      "that is new",
+                      CONFIG_UNIT_SECTION, files.id, scope, files.id, scope);
                 verification->bad = true;
         }
         if (files.needs_reload)
-                note("The files of %s have changed; 'systemctl daemon-reload' applies them",
-                     files.id);
+                note("The files of %s have changed; 'systemctl%s daemon-reload' applies them",
+                     files.id, scope);
         return r;
 }
 

@@ -137,6 +137,14 @@ int cgroup_id_get_path(int root_fd, uint64_t id, char **ret_path) {
         return 0;
 }
 
+const char *cgroup_path_below(const char *root, const char *path) {
+        size_t n = strlen(root);
+
+        if (strncmp(path, root, n) != 0 || (n > 0 && path[n] != '/' && path[n] != '\0'))
+                return NULL;
+        return path + n;
+}
+
 static int has_suffix(const char *s, size_t n, const char *suffix) {
         size_t m = strlen(suffix);
 

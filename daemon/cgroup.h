@@ -36,8 +36,16 @@ int cgroup_find_delegated(int root_fd, const char *path, uid_t user, uint64_t *r
 int cgroup_id_get_path(int root_fd, uint64_t id, char **ret_path);
 
 /*
+ * The part of a path that is below root, the cgroup of a service manager: "/app.slice/x.service" of
+ * "/user.slice/user-1000.slice/user@1000.service/app.slice/x.service". root "": all of it. NULL: it
+ * is not below. Part of path.
+ */
+const char *cgroup_path_below(const char *root, const char *path);
+
+/*
  * The innermost unit of the system manager in a path: "nginx.service" in
- * "/system.slice/nginx.service/worker", "user@1000.service" for all below it. -ENXIO: in no unit.
+ * "/system.slice/nginx.service/worker", "user@1000.service" for all below it. Of another manager,
+ * if path is what is below its root. -ENXIO: in no unit.
  */
 int cgroup_path_get_unit(const char *path, char **ret_unit);
 

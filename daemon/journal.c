@@ -6,7 +6,8 @@
  * and nothing is held back: the manager decides what is sent.
  *
  * OBJECT_PID= and OBJECT_SYSTEMD_UNIT= make "journalctl -u" show an entry beside the unit's own
- * lines. journald takes them from uid 0 only.
+ * lines. journald takes them from uid 0 only. For a user's own unit, "journalctl --user -u" shows
+ * what any process of that user says with USER_UNIT=.
  */
 
 #include "journal.h"
@@ -20,6 +21,12 @@
 #include "report/fields.h"
 #include "tlob-messages.h"
 
+static RuntimeScope runtime_scope = RUNTIME_SCOPE_SYSTEM;
+
+void journal_set_scope(RuntimeScope scope) {
+        runtime_scope = scope;
+}
+
 static void begin(Fields *fields, const char *message_id, int priority) {
         fields_add(fields, "MESSAGE_ID=%s", message_id);
         fields_add(fields, "PRIORITY=%i", priority);
@@ -27,11 +34,22 @@ static void begin(Fields *fields, const char *message_id, int priority) {
         fields_add(fields, "DOCUMENTATION=man:tlobd(8)");
 }
 
+/* About which unit, and if it is known, which of its processes. */
+static void add_object(Fields *fields, const char *unit, uint32_t pid) {
+        if (unit && *unit)
+                fields_add(fields, "%s=%s",
+                           runtime_scope == RUNTIME_SCOPE_USER ? "USER_UNIT"
+                                                               : "OBJECT_SYSTEMD_UNIT",
+                           unit);
+        if (pid > 0 && runtime_scope == RUNTIME_SCOPE_SYSTEM)
+                fields_add(fields, "OBJECT_PID=%" PRIu32, pid);
+}
+
 static void add_unit(Fields *fields, const char *unit) {
         if (!unit || !*unit)
                 return;
         fields_add(fields, "TLOB_UNIT=%s", unit);
-        fields_add(fields, "OBJECT_SYSTEMD_UNIT=%s", unit);
+        add_object(fields, unit, 0);
 }
 
 static int send_entry(Fields *fields) {
@@ -73,10 +91,7 @@ int journal_report(const Violation *v) {
         fields_add(&fields, "MESSAGE=%s", sentence);
         fields_add_violation(&fields, v);
         add_texts(&fields, v);
-        if (v->report.pid)
-                fields_add(&fields, "OBJECT_PID=%" PRIu32, v->report.pid);
-        if (v->unit && *v->unit)
-                fields_add(&fields, "OBJECT_SYSTEMD_UNIT=%s", v->unit);
+        add_object(&fields, v->unit, v->report.pid);
         return send_entry(&fields);
 }
 

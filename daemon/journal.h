@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "base/runtime-scope.h"
 #include "binding/binding.h"
 #include "report/violation.h"
 
@@ -12,6 +13,12 @@
  * those of tlobd(8). None of them waits: journal-socket.h. Each returns 0 or a negative errno:
  * there is no journal (-ENOENT), or it has taken no entries for too long (-ENOBUFS).
  */
+
+/*
+ * Whose units the entries are about: their field is OBJECT_SYSTEMD_UNIT= or, of a user's,
+ * USER_UNIT=. Holds from now on.
+ */
+void journal_set_scope(RuntimeScope scope);
 
 /* A violation or a completion. */
 int journal_report(const Violation *violation);

@@ -12,13 +12,11 @@
 #include "backend/backend.h"
 #include "backend/wire.h"
 #include "bus/bus.h"
-#include "config/config.h"
+#include "config/directories.h"
 #include "log.h"
 #include "manager/manager.h"
 #include "tenant/tenants.h"
 #include "version.h"
-
-#define DIRECTORIES_MAX 8
 
 /*
  * What is larger is no part of the heap, from which little is ever given back: tables that stay
@@ -28,6 +26,7 @@
 
 static int arg_log_level = LOG_INFO;
 static const char *arg_keep_in;
+static RuntimeScope arg_scope = RUNTIME_SCOPE_SYSTEM;
 
 static void help(void) {
         (void) printf("tlobd [OPTIONS...]\n\n"
@@ -36,6 +35,7 @@ static void help(void) {
                       "  -h --help           Show this help\n"
                       "     --version        Show the version\n"
                       "     --debug          Log more\n"
+                      "     --user           Watch the services of the user who runs it\n"
                       "     --keep-in=DIR    Keep probes and counters there for the next tlobd\n\n"
                       "See the tlobd(8) man page for details.\n");
 }
@@ -45,12 +45,14 @@ static int parse_argv(int argc, char *argv[]) {
         enum {
                 ARG_VERSION = 0x100,
                 ARG_DEBUG,
+                ARG_USER,
                 ARG_KEEP_IN,
         };
         static const struct option options[] = {
                 { "help", no_argument, NULL, 'h' },
                 { "version", no_argument, NULL, ARG_VERSION },
                 { "debug", no_argument, NULL, ARG_DEBUG },
+                { "user", no_argument, NULL, ARG_USER },
                 { "keep-in", required_argument, NULL, ARG_KEEP_IN },
                 {},
         };
@@ -67,6 +69,9 @@ static int parse_argv(int argc, char *argv[]) {
                 case ARG_DEBUG:
                         arg_log_level = LOG_DEBUG;
                         break;
+                case ARG_USER:
+                        arg_scope = RUNTIME_SCOPE_USER;
+                        break;
                 case ARG_KEEP_IN:
                         arg_keep_in = optarg;
                         break;
@@ -82,23 +87,30 @@ static int parse_argv(int argc, char *argv[]) {
                 log_error("--keep-in= must be an absolute path, but is '%s'.", arg_keep_in);
                 return -EINVAL;
         }
+        if (arg_keep_in && arg_scope == RUNTIME_SCOPE_USER) {
+                log_error("--keep-in= is not possible with --user: a user's tlobd sets no probes "
+                          "itself.");
+                return -EINVAL;
+        }
         return 1;
 }
 
-/* Puts what is between the colons of a copy of $TLOB_CONFIG_DIRECTORIES into ret. */
-static int parse_directories(char *list, const char *ret[static DIRECTORIES_MAX + 1]) {
-        const char *directories[DIRECTORIES_MAX + 1] = {};
-        size_t n = 0;
+/* Logs. */
+static int find_directories(char ***ret) {
+        const char *environment = getenv("TLOB_CONFIG_DIRECTORIES");
+        _cleanup_free_ char *reason = NULL;
+        int r;
 
-        for (char *p; (p = strsep(&list, ":"));) {
-                if (*p != '/' || n == DIRECTORIES_MAX)
-                        return -EINVAL;
-                directories[n++] = p;
+        if (!environment) {
+                r = config_directories_of(arg_scope, ret, &reason);
+                return r < 0 ? log_error_errno(r, "%s.", reason ?: "Out of memory") : 0;
         }
-        /* One for what persists, one for what does not. */
-        if (n < 2)
-                return -EINVAL;
-        memcpy(ret, directories, sizeof(directories));
+        r = config_directories_parse(environment, ret);
+        if (r < 0)
+                return log_error_errno(r,
+                                       "TLOB_CONFIG_DIRECTORIES must be two to %i absolute paths, "
+                                       "with colons between them.",
+                                       CONFIG_DIRECTORIES_MAX);
         return 0;
 }
 
@@ -113,7 +125,8 @@ static int serve(Manager *manager, Bus **bus, Tenants **tenants) {
                 r = manager_start(manager, bus_get_asking_connection(*bus));
         if (r < 0)
                 return r;
-        r = tenants_new(manager, bus_get_asking_connection(*bus), WIRE_SOCKET, tenants);
+        if (arg_scope == RUNTIME_SCOPE_SYSTEM)
+                r = tenants_new(manager, bus_get_asking_connection(*bus), WIRE_SOCKET, tenants);
         if (r < 0)
                 log_warning_errno(r, "Nothing is measured for users: cannot listen at %s: %m",
                                   WIRE_SOCKET);
@@ -122,34 +135,25 @@ static int serve(Manager *manager, Bus **bus, Tenants **tenants) {
         if (r < 0)
                 return log_error_errno(r, "The event loop failed: %m");
         if (r > 0)
-                return log_error_errno(ECONNRESET, "The connection to the system bus is lost.");
+                return log_error_errno(ECONNRESET, "The connection to the bus is lost.");
         return 0;
 }
 
 static int run(void) {
+        _cleanup_(strings_freep) char **directories = NULL;
         _cleanup_(manager_freep) Manager *manager = NULL;
         _cleanup_(bus_freep) Bus *bus = NULL;
         _cleanup_(tenants_freep) Tenants *tenants = NULL;
-        const char *environment = getenv("TLOB_CONFIG_DIRECTORIES");
-        const char *directories[DIRECTORIES_MAX + 1];
-        _cleanup_free_ char *list = NULL;
         int r;
 
-        if (environment) {
-                list = strdup(environment);
-                if (!list)
-                        return log_oom();
-                r = parse_directories(list, directories);
-                if (r < 0)
-                        return log_error_errno(r,
-                                               "TLOB_CONFIG_DIRECTORIES must be two to %i absolute "
-                                               "paths, with colons between them.",
-                                               DIRECTORIES_MAX);
-        }
-
-        r = manager_new(backends, environment ? directories : config_directories, &manager);
+        r = find_directories(&directories);
+        if (r < 0)
+                return r;
+        r = manager_new(arg_scope == RUNTIME_SCOPE_USER ? user_backends : backends,
+                        (const char *const *) directories, &manager);
         if (r < 0)
                 return log_oom();
+        manager_set_scope(manager, arg_scope);
         manager_keep_in(manager, arg_keep_in);
         r = serve(manager, &bus, &tenants);
         tenants = tenants_free(tenants);

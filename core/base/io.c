@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+
 int write_all(int fd, const char *text, size_t size) {
         while (size > 0) {
                 ssize_t n = write(fd, text, size);
@@ -38,5 +40,19 @@ int read_link(const char *path, char **ret) {
         if (!copy)
                 return -ENOMEM;
         *ret = copy;
+        return 0;
+}
+
+int make_parents(const char *path) {
+        _cleanup_free_ char *parent = strdup(path);
+
+        if (!parent)
+                return -ENOMEM;
+        for (char *slash = parent; (slash = strchr(slash + 1, '/'));) {
+                *slash = '\0';
+                if (mkdir(parent, 0700) < 0 && errno != EEXIST)
+                        return -errno;
+                *slash = '/';
+        }
         return 0;
 }

@@ -61,7 +61,7 @@ typedef struct BindingSource {
         const char *error; /* the text of the first of errors, NULL if there is none */
         BindingError *errors;
         size_t n_errors;
-        uid_t added_by; /* the user who added it at run time; 0: root, or nobody did */
+        uid_t added_by; /* the user who added it at run time; 0: its owner, or nobody did */
 } BindingSource;
 
 /* A process whose program was at its path before another file took its place. */

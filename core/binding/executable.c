@@ -294,7 +294,8 @@ static int explain_missing(int error, const Root *root, char **ret_error) {
         if (error != -ENOENT || root->fd >= 0 || !ret_error || !*ret_error)
                 return error;
         r = root_of_machine(&machine);
-        if (r >= 0)
+        /* Nobody's service but that of root hides anything. */
+        if (r >= 0 || geteuid() != 0)
                 return error;
         sentence = TAKE_PTR(*ret_error);
         return sentence_error(error, ret_error,

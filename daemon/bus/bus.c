@@ -203,7 +203,7 @@ int bus_new(Manager *manager, sd_bus *connection, Bus **ret) {
 }
 
 /* As sd_bus_open_system(), but messages with file descriptors do not get here. */
-static int connect_bus(sd_bus **ret) {
+static int connect_system_bus(sd_bus **ret) {
         _cleanup_(sd_bus_unrefp) sd_bus *bus = NULL;
         int r;
 
@@ -223,23 +223,32 @@ static int connect_bus(sd_bus **ret) {
         r = sd_bus_start(bus);
         if (r < 0)
                 return r;
-        /* Without a bus nobody can reach us: systemd starts us again, and the bus is back then. */
-        r = sd_bus_set_exit_on_disconnect(bus, true);
-        if (r < 0)
-                return r;
         *ret = TAKE_PTR(bus);
         return 0;
 }
 
-int bus_open(Manager *manager, Bus **ret) {
-        _cleanup_(sd_bus_unrefp) sd_bus *connection = NULL, *asking = NULL;
+static int connect_bus(RuntimeScope scope, sd_bus **ret) {
         int r;
 
-        r = connect_bus(&connection);
-        if (r >= 0)
-                r = connect_bus(&asking);
+        /* On that of a user, nobody but the user could use up our file descriptors. */
+        r = scope == RUNTIME_SCOPE_USER ? sd_bus_open_user(ret) : connect_system_bus(ret);
         if (r < 0)
-                return log_error_errno(r, "Failed to connect to the system bus: %m");
+                return r;
+        /* Without a bus nobody can reach us: systemd starts us again, and the bus is back then. */
+        return sd_bus_set_exit_on_disconnect(*ret, true);
+}
+
+int bus_open(Manager *manager, Bus **ret) {
+        _cleanup_(sd_bus_unrefp) sd_bus *connection = NULL, *asking = NULL;
+        RuntimeScope scope = manager_get_scope(manager);
+        int r;
+
+        r = connect_bus(scope, &connection);
+        if (r >= 0)
+                r = connect_bus(scope, &asking);
+        if (r < 0)
+                return log_error_errno(r, "Failed to connect to the %s bus: %m",
+                                       scope == RUNTIME_SCOPE_USER ? "user" : "system");
         /* Before anything is read or said: another one is at work. */
         r = check_name(connection);
         if (r < 0)

@@ -15,8 +15,8 @@
 typedef struct Bus Bus;
 
 /*
- * Connects to the system bus, unless another tlobd is there. The manager, which has its loop, must
- * outlive the bus. Logs.
+ * Connects to the system bus, or to that of the user whose services the manager is for, unless
+ * another tlobd is there. The manager, which has its loop, must outlive the bus. Logs.
  */
 int bus_open(Manager *manager, Bus **ret);
 

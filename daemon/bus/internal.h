@@ -20,11 +20,11 @@ typedef struct BusWait BusWait;
 typedef struct BusClient {
         char *name; /* NULL: this place is free */
         char *caller;
-        bool is_root;
+        bool is_owner;
         uint64_t since_usec;
 } BusClient;
 
-/* Who calls: a user, with all his connections; of root, each counts by itself. */
+/* Who calls: a user, with all his connections; of an owner, each counts by itself. */
 typedef struct BusCaller {
         char *name;        /* NULL: this place is free */
         int64_t left_usec; /* for how long it may keep us busy */
@@ -122,6 +122,9 @@ void bus_authorizations_free(Bus *bus);
  * sender is gone.
  */
 int bus_sender_user(Bus *bus, sd_bus_message *m, uid_t *ret);
+
+/* Root, and on a user's bus that user: he may do all. */
+bool bus_is_owner(const Bus *bus, uid_t user);
 
 /*
  * Is anything known of that unit (NULL: of none)? Returns 1: go on. 0: systemd is asked, and

@@ -11,8 +11,8 @@
  * that is estimated, and no more is answered than fits.
  *
  * - A caller may keep the daemon busy for a quarter of the time, and for a second in between: a
- * user, however many connections he has. Calls of root that change something are left out; those
- * of others are not as long as they have not been authorised, and then they are.
+ * user, however many connections he has. Calls of owners (bus_is_owner()) that change something are
+ * left out; those of others are not as long as they have not been authorised, and then they are.
  *
  * What was not sent is counted. Nothing is decided here about reports: those that were not sent are
  * in the journal.
@@ -103,16 +103,16 @@ static bool has_name(const char *name, const char *wanted) {
         return name && streq(name, wanted);
 }
 
-/* Of root each connection counts by itself: its programs have nothing to do with each other. */
-static char *make_caller_name(Bus *bus, sd_bus_message *m, const char *client, bool *ret_is_root) {
+/* Of an owner each connection counts by itself: the programs have nothing to do with each other. */
+static char *make_caller_name(Bus *bus, sd_bus_message *m, const char *client, bool *ret_is_owner) {
         uid_t user;
 
-        *ret_is_root = false;
+        *ret_is_owner = false;
         /* It has gone already. */
         if (bus_sender_user(bus, m, &user) < 0)
                 return strdup("nobody");
-        *ret_is_root = user == 0;
-        return user == 0 ? strdup(client) : sentence_make("user %u", user);
+        *ret_is_owner = bus_is_owner(bus, user);
+        return *ret_is_owner ? strdup(client) : sentence_make("user %u", user);
 }
 
 /* Who has called before everybody else makes room for a new one. NULL: no memory. */
@@ -120,7 +120,7 @@ static BusClient *find_client(Bus *bus, sd_bus_message *m, uint64_t now) {
         const char *name = sd_bus_message_get_sender(m) ?: "";
         _cleanup_free_ char *copy = NULL, *caller = NULL;
         BusClient *clients = bus->limits.clients, *oldest = &clients[0];
-        bool is_root = false;
+        bool is_owner = false;
 
         for (size_t i = 0; i < BUS_CLIENTS_MAX; i++) {
                 if (has_name(clients[i].name, name))
@@ -129,7 +129,7 @@ static BusClient *find_client(Bus *bus, sd_bus_message *m, uint64_t now) {
                         oldest = &clients[i];
         }
         copy = strdup(name);
-        caller = make_caller_name(bus, m, name, &is_root);
+        caller = make_caller_name(bus, m, name, &is_owner);
         if (!copy || !caller)
                 return NULL;
         free(oldest->name);
@@ -137,7 +137,7 @@ static BusClient *find_client(Bus *bus, sd_bus_message *m, uint64_t now) {
         *oldest = (BusClient){
                 .name = TAKE_PTR(copy),
                 .caller = TAKE_PTR(caller),
-                .is_root = is_root,
+                .is_owner = is_owner,
                 .since_usec = now,
         };
         return oldest;
@@ -237,7 +237,7 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 return refuse(bus, m, length,
                               "Too many replies from tlobd wait to be read; try again later");
         client = find_client(bus, m, now);
-        if (!client || (changes && client->is_root))
+        if (!client || (changes && client->is_owner))
                 return 0;
         caller = find_caller(bus, client, now);
         if (!caller)

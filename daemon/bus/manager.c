@@ -105,6 +105,7 @@ static int method_add_binding(sd_bus_message *m, void *userdata, sd_bus_error *e
         unsigned question = 0;
         Binding *added;
         uint64_t flags;
+        uid_t user;
         int r;
 
         r = sd_bus_message_read(m, "s", &name);
@@ -137,9 +138,10 @@ static int method_add_binding(sd_bus_message *m, void *userdata, sd_bus_error *e
         if (r <= 0)
                 return r < 0 ? r : 1;
 
-        r = bus_sender_user(bus, m, &binding->source.added_by);
+        r = bus_sender_user(bus, m, &user);
         if (r < 0)
                 return r;
+        binding->source.added_by = bus_is_owner(bus, user) ? 0 : user;
         r = manager_add_binding(bus->manager, TAKE_PTR(binding), flags, &added, &question,
                                 &sentence);
         if (r == -EINPROGRESS && question > 0) {

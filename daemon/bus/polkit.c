@@ -3,7 +3,8 @@
 /*
  * Who may change something: root always, others if polkit says so. polkit may ask a person for a
  * password and take minutes, so nothing waits: the call is kept, and its handler runs a second time
- * when the answer is there. Where there is no polkit, only root may.
+ * when the answer is there. Where there is no polkit, only root may. On the bus of a user there is
+ * none: the user may, and root.
  */
 
 #include "bus/internal.h"
@@ -48,6 +49,18 @@ DEFINE_CLEANUP(BusAuthorization, authorization_free);
 void bus_authorizations_free(Bus *bus) {
         while (bus->authorizations)
                 authorization_free(bus->authorizations);
+}
+
+bool bus_is_owner(const Bus *bus, uid_t user) {
+        return user == 0 ||
+               (manager_get_scope(bus->manager) == RUNTIME_SCOPE_USER && user == geteuid());
+}
+
+static int refuse_other(sd_bus_error *error) {
+        return sd_bus_error_setf(error, SD_BUS_ERROR_ACCESS_DENIED,
+                                 "Access denied: this tlobd is for user %u, and only that user and "
+                                 "root may do this",
+                                 geteuid());
 }
 
 static int refuse(sd_bus_error *error, const char *action) {
@@ -147,8 +160,10 @@ int bus_authorize(Bus *bus, sd_bus_message *m, const char *action, sd_bus_messag
                 return r;
         if (r < 0)
                 return refuse(error, action);
-        if (user == 0)
+        if (bus_is_owner(bus, user))
                 return 1;
+        if (manager_get_scope(bus->manager) == RUNTIME_SCOPE_USER)
+                return refuse_other(error);
         /* Without a bus daemon there is nobody to ask, and no name to ask for. */
         if (!sd_bus_message_get_sender(m))
                 return refuse(error, action);

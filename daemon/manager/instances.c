@@ -13,6 +13,7 @@
 #include "manager/choice.h"
 #include "manager/internal.h"
 #include "manager/settle.h"
+#include "manager/units.h"
 #include "manager/watch.h"
 
 static int attach(Binding *binding, char **ret_error, void *userdata) {
@@ -75,6 +76,10 @@ static int give(Binding *binding, const char *instance, const Report *report, vo
                 binding->measurement.backend, binding->measurement.index, binding->budget_ns);
 }
 
+static int unit_of(const char *cgroup_path, char **ret_unit, void *userdata) {
+        return manager_unit_of_cgroup(userdata, cgroup_path, ret_unit);
+}
+
 /* In the configuration's table, and followed by what systemd says. */
 static void adopt(const char *instance, Binding **bindings, size_t n, void *userdata) {
         Manager *m = userdata;
@@ -93,6 +98,7 @@ const TemplatesHandlers manager_templates_handlers = {
         .note_written = note_written,
         .is_removing = is_removing,
         .look_later = look_later,
+        .unit_of = unit_of,
         .give = give,
         .adopt = adopt,
 };

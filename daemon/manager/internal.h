@@ -80,6 +80,7 @@ typedef struct FollowHandlers {
 } FollowHandlers;
 
 struct Manager {
+        RuntimeScope scope;
         sd_event *event;
         const ManagerObserver *observer; /* NULL: nobody */
         void *observer_data;

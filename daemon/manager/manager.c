@@ -17,6 +17,7 @@
 #include "base/root.h"
 #include "base/sentence.h"
 #include "cgroup.h"
+#include "journal.h"
 #include "log.h"
 #include "manager/action.h"
 #include "manager/backend-facts.h"
@@ -75,6 +76,15 @@ int manager_new(const BackendOps *const *ops, const char *const *directories, Ma
         return 0;
 }
 
+void manager_set_scope(Manager *m, RuntimeScope scope) {
+        m->scope = scope;
+        journal_set_scope(scope);
+}
+
+RuntimeScope manager_get_scope(const Manager *m) {
+        return m->scope;
+}
+
 void manager_stop(Manager *m) {
         if (m->templates)
                 templates_stop(m->templates);
@@ -97,6 +107,9 @@ void manager_stop(Manager *m) {
 static bool expects_restart(const Manager *m, bool has_failed) {
         int r = -ENOTCONN;
 
+        /* Whoever measures for a user's tlobd stops when that is gone. */
+        if (m->scope == RUNTIME_SCOPE_USER)
+                return false;
         if (has_failed || m->keep_in)
                 return m->is_stored;
         if (m->units)
@@ -247,7 +260,8 @@ int manager_start_loop(Manager *m) {
         sigset_t set;
         int r;
 
-        check_sight();
+        if (m->scope == RUNTIME_SCOPE_SYSTEM)
+                check_sight();
         r = sd_event_default(&event);
         if (r >= 0)
                 r = manager_attach_event(m, event);

@@ -10,6 +10,7 @@
 
 #include "backend/backend.h"
 #include "base/cleanup.h"
+#include "base/runtime-scope.h"
 #include "binding/table.h"
 #include "manager/observer.h"
 #include "report/violation.h"
@@ -33,6 +34,13 @@ typedef struct Manager Manager;
 int manager_new(const BackendOps *const *ops, const char *const *directories, Manager **ret);
 Manager *manager_free(Manager *manager);
 DEFINE_CLEANUP(Manager, manager_free);
+
+/*
+ * Before all else: whose services this one is for; those of the machine if nobody says so. One for
+ * a user's is run by that user, who may do there what root may do on the machine.
+ */
+void manager_set_scope(Manager *manager, RuntimeScope scope);
+RuntimeScope manager_get_scope(const Manager *manager);
 
 /*
  * Starts the processes that read files, makes the event loop, and sees to the signals that end it.

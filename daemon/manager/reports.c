@@ -21,6 +21,7 @@
 #include "log.h"
 #include "manager/action.h"
 #include "manager/tolerance.h"
+#include "manager/units.h"
 
 /* So many times the rate limit comes out of the back end. */
 #define REMEMBERED_PER_TOLD 10
@@ -37,17 +38,22 @@ static int read_executable(uint32_t pid, char **ret) {
         return *ret ? 0 : -ENOMEM;
 }
 
-/* The record names the task's cgroup, which mostly outlives the task. */
-static int find_unit(Manager *m, uint64_t cgroup_id, char **ret) {
+/*
+ * The record names the task's cgroup, which mostly outlives the task: by its number, of which only
+ * root can learn the path, or by the path.
+ */
+static int find_unit(Manager *m, const Report *report, char **ret) {
         _cleanup_free_ char *path = NULL;
         int r;
 
-        if (m->cgroup_root < 0 || cgroup_id == 0)
+        if (report->cgroup_path)
+                return manager_unit_of_cgroup(m, report->cgroup_path, ret);
+        if (m->cgroup_root < 0 || report->cgroup_id == 0)
                 return -ENXIO;
-        r = cgroup_id_get_path(m->cgroup_root, cgroup_id, &path);
+        r = cgroup_id_get_path(m->cgroup_root, report->cgroup_id, &path);
         if (r < 0)
                 return r;
-        return cgroup_path_get_unit(path, ret);
+        return manager_unit_of_cgroup(m, path, ret);
 }
 
 /* Is it the unit of all tasks that such a binding is for? */
@@ -71,7 +77,7 @@ static int violation_init(Manager *m, const Binding *binding, const Report *repo
         if (!v.binding)
                 return -ENOMEM;
 
-        r = find_unit(m, report->cgroup_id, &v.unit);
+        r = find_unit(m, report, &v.unit);
         if (r == -ENOMEM)
                 return r;
         /* It has ended meanwhile. */
@@ -92,6 +98,7 @@ static int violation_init(Manager *m, const Binding *binding, const Report *repo
         if (r < 0)
                 return r;
         v.report.stack = NULL;
+        v.report.cgroup_path = NULL;
 
         *ret = v;
         v = (Violation){};

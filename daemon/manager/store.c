@@ -8,6 +8,8 @@
  *
  * Or there is a directory, in which back ends keep what they have by themselves. Then nothing is in
  * the hands of the service manager.
+ *
+ * A user's tlobd has nothing in the kernel, and nothing is kept.
  */
 
 #include "manager/store.h"
@@ -164,6 +166,8 @@ static int take_from_directory(Manager *m) {
 int manager_take_store(Manager *m) {
         int r = 0;
 
+        if (m->scope == RUNTIME_SCOPE_USER)
+                return 0;
         if (m->keep_in)
                 r = take_from_directory(m);
         if (r >= 0)

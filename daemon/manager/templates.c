@@ -449,7 +449,8 @@ static int schedule_adoption(Templates *templates) {
 static int spare_become(Templates *templates, Spare *spare, const Report *report) {
         int r;
 
-        r = cgroup_path_get_unit(report->cgroup_path, &spare->instance);
+        r = templates->handlers->unit_of(report->cgroup_path, &spare->instance,
+                                         templates->userdata);
         for (size_t i = 0; i < spare->n && r >= 0; i++)
                 r = templates->handlers->give(spare->bindings[i], spare->instance, report,
                                               templates->userdata);

@@ -42,6 +42,9 @@ typedef struct TemplatesHandlers {
         /* templates_renew() is to be called after that time, or before. */
         void (*look_later)(uint64_t delay_usec, void *userdata);
 
+        /* The unit of that cgroup, the caller's. */
+        int (*unit_of)(const char *cgroup_path, char **ret_unit, void *userdata);
+
         /* The binding is that instance's from now on, which the report tells of. */
         int (*give)(Binding *binding, const char *instance, const Report *report, void *userdata);
 

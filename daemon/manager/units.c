@@ -10,6 +10,7 @@
 
 #include "base/sentence.h"
 #include "base/unit-name.h"
+#include "cgroup.h"
 #include "log.h"
 
 /* The unit that systemd is asked about, for one that a binding names. NULL for want of memory. */
@@ -21,6 +22,13 @@ const UnitInfo *manager_unit_of(const Manager *m, const Binding *binding) {
         _cleanup_free_ char *name = m->units && binding->unit ? unit_to_ask(binding->unit) : NULL;
 
         return name ? units_get(m->units, name) : NULL;
+}
+
+int manager_unit_of_cgroup(const Manager *m, const char *cgroup_path, char **ret_unit) {
+        const char *below =
+                cgroup_path_below(m->units ? units_get_cgroup(m->units) : "", cgroup_path);
+
+        return below ? cgroup_path_get_unit(below, ret_unit) : -ENXIO;
 }
 
 bool manager_binding_has_unit(const Binding *binding, const char *unit) {

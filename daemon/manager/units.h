@@ -7,6 +7,12 @@
 /* What systemd says of the binding's unit; NULL if it says nothing. */
 const UnitInfo *manager_unit_of(const Manager *manager, const Binding *binding);
 
+/*
+ * The innermost unit of that cgroup, of systemd's whose units are followed; the caller's. -ENXIO:
+ * it is in none of them.
+ */
+int manager_unit_of_cgroup(const Manager *manager, const char *cgroup_path, char **ret_unit);
+
 /* Is it this unit that systemd is asked about for the binding? */
 bool manager_binding_has_unit(const Binding *binding, const char *unit);
 

@@ -13,11 +13,15 @@
 
 static int open_directory(const char *parent, DIR **ret) {
         _cleanup_free_ char *path = NULL;
+        int r;
 
         if (asprintf(&path, "%s/violations", parent) < 0) {
                 path = NULL;
                 return -ENOMEM;
         }
+        r = make_parents(path);
+        if (r < 0)
+                return r;
         if (mkdir(path, 0700) < 0 && errno != EEXIST)
                 return -errno;
         *ret = opendir(path);

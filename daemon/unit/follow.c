@@ -169,6 +169,24 @@ static int subscribe(Units *units) {
                                         SYSTEMD_MANAGER, "Subscribe", NULL, NULL, NULL);
 }
 
+/* That of the root is "/" or nothing: what is below it begins with a slash. */
+static int on_cgroup(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Units *units = userdata;
+        const char *path;
+
+        if (sd_bus_message_is_method_error(m, NULL) || sd_bus_message_read(m, "v", "s", &path) < 0)
+                return 0;
+        (void) free_and_strdup(&units->cgroup_path, streq(path, "/") ? "" : path);
+        return 0;
+}
+
+/* Before anything is asked about units: answers come in order. */
+static int ask_cgroup(Units *units) {
+        return sd_bus_call_method_async(units->bus, NULL, SYSTEMD_NAME, SYSTEMD_PATH,
+                                        BUS_PROPERTIES, "Get", on_cgroup, units, "ss",
+                                        SYSTEMD_MANAGER, "ControlGroup");
+}
+
 /* systemd has come back to the bus, after a daemon-reexec. */
 static int on_name_owner_changed(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Units *units = userdata;
@@ -211,15 +229,16 @@ static int listen(Units *units) {
                   on_name_owner_changed },
         };
 
-        for (size_t i = 0; i < ELEMENTSOF(matches); i++) {
-                int r;
+        int r;
 
+        for (size_t i = 0; i < ELEMENTSOF(matches); i++) {
                 r = sd_bus_add_match_async(units->bus, NULL, matches[i].match, matches[i].handler,
                                            NULL, units);
                 if (r < 0)
                         return r;
         }
-        return subscribe(units);
+        r = ask_cgroup(units);
+        return r < 0 ? r : subscribe(units);
 }
 
 int units_new(sd_bus *bus, const UnitsHandlers *handlers, void *userdata, Units **ret) {
@@ -261,6 +280,7 @@ Units *units_free(Units *units) {
         unit_starts_done(units);
         tdestroy(units->table, free_unit);
         unit_files_free(units->files);
+        free(units->cgroup_path);
         safe_close(units->cgroup_root);
         sd_bus_unref(units->bus);
         free(units);
@@ -296,6 +316,10 @@ bool units_was_asked(const Units *units, const char *name) {
         const Unit *unit = units_find(units, name);
 
         return unit && (unit->info.name || unit->in_vain);
+}
+
+const char *units_get_cgroup(const Units *units) {
+        return units->cgroup_path ?: "";
 }
 
 void units_answered(Units *units) {

@@ -59,6 +59,7 @@ typedef enum RefreshState {
 struct Units {
         sd_bus *bus;
         int cgroup_root;
+        char *cgroup_path; /* of systemd itself: its units are below; NULL: it has not answered */
         const UnitsHandlers *handlers;
         void *userdata;
 

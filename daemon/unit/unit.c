@@ -312,15 +312,24 @@ static int read_exec(sd_bus_message *m, Unit *unit) {
 
 /* A slice says by its name where it is; everything else by the slice that it is in. */
 static int read_slice(sd_bus_message *m, Unit *unit) {
+        _cleanup_free_ char *below = NULL;
         const char *slice;
+        char *path;
         int r;
 
         r = sd_bus_message_read(m, "v", "s", &slice);
         if (r < 0)
                 return r;
         /* An alias has no cgroup of its own. */
-        return cgroup_path_of_unit(unit_types[unit_type(unit->name)].has_slice ? slice : NULL,
-                                   unit->next.name ?: unit->name, &unit->next.cgroup_path);
+        r = cgroup_path_of_unit(unit_types[unit_type(unit->name)].has_slice ? slice : NULL,
+                                unit->next.name ?: unit->name, &below);
+        if (r < 0)
+                return r;
+        if (asprintf(&path, "%s%s", units_get_cgroup(unit->units), below) < 0)
+                return -ENOMEM;
+        free(unit->next.cgroup_path);
+        unit->next.cgroup_path = path;
+        return 0;
 }
 
 static int read_main_pid(sd_bus_message *m, Unit *unit) {

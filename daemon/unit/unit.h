@@ -131,6 +131,12 @@ int units_for_each(Units *units, int (*f)(const UnitInfo *info, void *userdata),
  */
 int units_start(Units *units, const char *unit);
 
+/*
+ * The cgroup below which all units are: "" of the system manager of a machine,
+ * "/user.slice/user-1000.slice/user@1000.service" of that user's. Owned by units.
+ */
+const char *units_get_cgroup(const Units *units);
+
 /* Could this file of a unit have sections for us? */
 bool units_file_has_sections(Units *units, const char *path);
 

@@ -25,6 +25,11 @@ static int get_path(sd_bus *bus, const char *path, const char *interface, const 
         return sd_bus_message_append(reply, "as", 1, systemd.directory);
 }
 
+static int get_cgroup(sd_bus *bus, const char *path, const char *interface, const char *property,
+                      sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", systemd.cgroup);
+}
+
 /* All units, whatever the patterns: too many are no harm. */
 static int on_list(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -115,6 +120,7 @@ static const sd_bus_vtable manager_vtable[] = {
                       SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("StartUnit", "ss", "o", on_start, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_PROPERTY("UnitPath", "as", get_path, 0, 0),
+        SD_BUS_PROPERTY("ControlGroup", "s", get_cgroup, 0, 0),
         SD_BUS_VTABLE_END,
 };
 
@@ -139,10 +145,15 @@ static const sd_bus_vtable service_vtable[] = {
 };
 
 int fake_systemd_setup(void **state) {
+        return fake_systemd_setup_below(state, "");
+}
+
+int fake_systemd_setup_below(void **state, const char *cgroup) {
         sd_bus *bus;
 
         assert_ok(fixture_setup(state));
         memset(&systemd, 0, sizeof(systemd));
+        systemd.cgroup = cgroup;
         systemd.fixture = *state;
         bus = systemd.fixture->client;
         (void) snprintf(systemd.directory, sizeof(systemd.directory), "%s/units",

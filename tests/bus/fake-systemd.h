@@ -33,6 +33,7 @@ typedef struct FakeUnit {
 typedef struct FakeSystemd {
         Fixture *fixture;
         char directory[64]; /* of unit files */
+        const char *cgroup; /* of its own */
         FakeUnit units[UNITS_MAX];
         size_t n;
         bool is_broken;
@@ -47,6 +48,9 @@ extern FakeSystemd systemd;
 
 /* A fixture whose manager follows its units. */
 int fake_systemd_setup(void **state);
+
+/* The same, where all its units are below that cgroup, as those of a user's manager are. */
+int fake_systemd_setup_below(void **state, const char *cgroup);
 
 /* A unit with that text as its file; names stay the caller's. */
 FakeUnit *add_unit(const char *name, const char *text);

@@ -64,6 +64,12 @@ static void look_later(uint64_t delay_usec, void *userdata) {
         done.delay_usec = delay_usec;
 }
 
+static int unit_of(const char *cgroup_path, char **ret_unit, void *userdata) {
+        assert_string_equal(cgroup_path, "/system.slice/t@a.service");
+        *ret_unit = strdup("t@a.service");
+        return *ret_unit ? 0 : -ENOMEM;
+}
+
 static int give(Binding *binding, const char *instance, const Report *report, void *userdata) {
         assert_string_equal(instance, "t@a.service");
         binding->spare = 0;
@@ -88,6 +94,7 @@ static const TemplatesHandlers handlers = {
         .note_written = note_written,
         .is_removing = is_removing,
         .look_later = look_later,
+        .unit_of = unit_of,
         .give = give,
         .adopt = adopt,
 };

@@ -514,6 +514,42 @@ static void test_set_budget(void **state) {
         assert_non_null(strstr(error, "units/x.service:1"));
 }
 
+#define USER_MANAGER "/user.slice/user-1000.slice/user@1000.service"
+
+static int setup_user(void **state) {
+        return fake_systemd_setup_below(state, USER_MANAGER);
+}
+
+/* Where a unit will be, and which unit a task is in. */
+static void test_units_of_a_user(void **state) {
+        static const struct {
+                const char *cgroup, *unit;
+        } cases[] = {
+                { USER_MANAGER "/app.slice/y.service/worker", "y.service" },
+                { USER_MANAGER "/app.slice/app-z.slice/z.scope", "z.scope" },
+                /* Not his: the binding's own is all that is known. */
+                { "/system.slice/y.service", "x.service" },
+        };
+        Report report = { .type = REPORT_VIOLATION, .comm = "app" };
+        Manager *m = systemd.fixture->manager;
+        FakeUnit *unit = add_unit("x.service", SECTION("5ms"));
+
+        reload();
+        assert_string_equal(binding("x.service/a")->cgroup.path,
+                            USER_MANAGER "/system.slice/x.service");
+        unit->cgroup = "/";
+        unit_changes("x.service");
+        assert_state("x.service/a", BINDING_ACTIVE);
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                report.id = i + 1;
+                report.cgroup_path = cases[i].cgroup;
+                fake_report(&report);
+                fixture_run(systemd.fixture);
+                assert_non_null(manager_find_violation(m, i + 1));
+                assert_string_equal(manager_find_violation(m, i + 1)->unit, cases[i].unit);
+        }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, fake_systemd_setup, fixture_teardown)
 
 int main(void) {
@@ -537,6 +573,7 @@ int main(void) {
                 TEST(test_joined_reloads),
                 TEST(test_a_budget_is_taken_away),
                 TEST(test_set_budget),
+                cmocka_unit_test_setup_teardown(test_units_of_a_user, setup_user, fixture_teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

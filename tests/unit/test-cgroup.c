@@ -44,6 +44,36 @@ static void test_units_of_paths(void **state) {
         }
 }
 
+/* What a user's manager has below its own cgroup are units, too. */
+static void test_path_below(void **state) {
+        static const char root[] = "/user.slice/user-1000.slice/user@1000.service";
+        static const struct {
+                const char *root, *path, *below; /* below NULL: it is not */
+        } cases[] = {
+                { "", "/system.slice/nginx.service", "/system.slice/nginx.service" },
+                { "", "/", "/" },
+                { root, "/user.slice/user-1000.slice/user@1000.service/app.slice/x.service",
+                  "/app.slice/x.service" },
+                { root, root, "" },
+                { root, "/user.slice/user-1000.slice/user@1000.service2/x.service", NULL },
+                { root, "/user.slice/user-1000.slice/session-1.scope", NULL },
+                { root, "/user.slice/user-1001.slice/user@1001.service/x.service", NULL },
+                { root, "/", NULL },
+        };
+        _cleanup_free_ char *unit = NULL;
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                const char *below = cgroup_path_below(cases[i].root, cases[i].path);
+
+                if (!cases[i].below)
+                        assert_null(below);
+                else
+                        assert_string_equal(below, cases[i].below);
+        }
+        assert_ok(cgroup_path_get_unit(cgroup_path_below(root, cases[2].path), &unit));
+        assert_string_equal(unit, "x.service");
+}
+
 static void test_path_of_unit(void **state) {
         static const struct {
                 const char *slice, *unit, *path;
@@ -74,6 +104,7 @@ static void test_path_of_unit(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_units_of_paths),
+                cmocka_unit_test(test_path_below),
                 cmocka_unit_test(test_path_of_unit),
         };
 

@@ -10,6 +10,7 @@
 
 #include "binding/keys.h"
 #include "config-text.h"
+#include "config/directories.h"
 #include "temporary.h"
 
 /* However few descriptors are left: who is told that it failed finds nothing. */
@@ -230,8 +231,9 @@ static void test_write_fails(void **state) {
 
         fixture_init(&fixture);
         assert_ok(binding_new("one", &binding));
-        assert_int_equal(config_write_binding(temporary_path(&fixture.tmp, "none/etc"), binding),
-                         -ENOENT);
+        temporary_write(&fixture.tmp, "none", "a file");
+        assert_int_equal(config_write_binding(temporary_path(&fixture.tmp, "none/a/etc"), binding),
+                         -ENOTDIR);
         temporary_write(&fixture.tmp, "etc/bindings.d", "a file");
         assert_int_equal(config_write_binding(fixture.directories[0], binding), -ENOTDIR);
         /* Nothing stays behind where a directory is in the way. */
@@ -292,8 +294,87 @@ static void test_override_long_names(void **state) {
         assert_int_equal(ns, BUDGET_NONE);
 }
 
+static void assert_directories(RuntimeScope scope, const char *joined) {
+        _cleanup_(strings_freep) char **directories = NULL, **wanted = NULL;
+
+        assert_ok(config_directories_of(scope, &directories, NULL));
+        assert_ok(config_directories_parse(joined, &wanted));
+        assert_true(strings_equal(directories, wanted));
+}
+
+static void test_directories_of_the_machine(void **state) {
+        assert_directories(RUNTIME_SCOPE_SYSTEM,
+                           "/etc/tlob:/run/tlob:/usr/local/lib/tlob:/usr/lib/tlob");
+}
+
+#define INSTALLED "/etc/tlob/user:/usr/local/lib/tlob/user:/usr/lib/tlob/user"
+
+static void test_directories_of_a_user(void **state) {
+        _cleanup_(strings_freep) char **directories = NULL;
+        _cleanup_free_ char *error = NULL;
+
+        assert_ok(setenv("HOME", "/home/alice", 1));
+        assert_ok(setenv("XDG_RUNTIME_DIR", "/run/user/1000", 1));
+        assert_ok(unsetenv("XDG_CONFIG_HOME"));
+        assert_directories(RUNTIME_SCOPE_USER,
+                           "/home/alice/.config/tlob:/run/user/1000/tlob:" INSTALLED);
+        assert_ok(config_unit_directories_of(RUNTIME_SCOPE_USER, &directories, NULL));
+        assert_string_equal(directories[0], "/home/alice/.config/systemd/user");
+        assert_string_equal(directories[1], "/run/user/1000/systemd/user");
+        directories = strings_free(directories);
+        assert_ok(setenv("XDG_CONFIG_HOME", "/home/alice/cfg", 1));
+        assert_directories(RUNTIME_SCOPE_USER,
+                           "/home/alice/cfg/tlob:/run/user/1000/tlob:" INSTALLED);
+        assert_ok(setenv("XDG_CONFIG_HOME", "cfg", 1));
+        assert_directories(RUNTIME_SCOPE_USER,
+                           "/home/alice/.config/tlob:/run/user/1000/tlob:" INSTALLED);
+
+        assert_ok(unsetenv("XDG_RUNTIME_DIR"));
+        assert_int_equal(config_directories_of(RUNTIME_SCOPE_USER, &directories, &error), -ENXIO);
+        assert_non_null(strstr(error, "XDG_RUNTIME_DIR"));
+        free(error);
+        error = NULL;
+        assert_ok(setenv("HOME", "", 1));
+        assert_int_equal(config_directories_of(RUNTIME_SCOPE_USER, &directories, &error), -ENXIO);
+        assert_non_null(strstr(error, "HOME"));
+        assert_null(directories);
+}
+
+static void test_lists_of_directories(void **state) {
+        static const char *const bad[] = {
+                "", "/a", "/a:b", "/a::/b", "/a:/b:", ":/a:/b", "/1:/2:/3:/4:/5:/6:/7:/8:/9"
+        };
+        _cleanup_(strings_freep) char **directories = NULL;
+
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+                assert_int_equal(config_directories_parse(bad[i], &directories), -EINVAL);
+        assert_null(directories);
+        assert_ok(config_directories_parse("/a:/b:/c", &directories));
+        assert_int_equal(strings_count(directories), 3);
+        assert_string_equal(directories[1], "/b");
+}
+
+/* As ~/.config, of a user who has never had one. */
+static void test_write_makes_parents(void **state) {
+        _cleanup_(binding_freep) Binding *binding = NULL;
+        _cleanup_(temporary_done) Temporary tmp = {};
+        struct stat st;
+
+        temporary_init(&tmp);
+        assert_ok(binding_new("sync", &binding));
+        assert_ok(config_write_binding(temporary_path(&tmp, "home/.config/tlob"), binding));
+        assert_ok(stat(temporary_path(&tmp, "home/.config"), &st));
+        assert_int_equal(st.st_mode & 07777, 0700);
+        assert_ok(access(temporary_path(&tmp, "home/.config/tlob/bindings.d/tlobctl-sync.conf"),
+                         R_OK));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_directories_of_the_machine),
+                cmocka_unit_test(test_directories_of_a_user),
+                cmocka_unit_test(test_lists_of_directories),
+                cmocka_unit_test(test_write_makes_parents),
                 cmocka_unit_test(test_load_nothing),
                 cmocka_unit_test(test_load_precedence),
                 cmocka_unit_test(test_load_bad_files),
