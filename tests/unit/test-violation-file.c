@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "temporary.h"
 #include "test.h"
@@ -109,8 +110,20 @@ static void test_others(void **state) {
         temporary_done(&tmp);
 }
 
+/* A user's directory for what is gone with the session need not be there yet. */
+static void test_the_directory_is_made(void **state) {
+        Violation violation = example(17);
+        Temporary tmp;
+
+        temporary_init(&tmp);
+        assert_ok(violation_file_write(temporary_path(&tmp, "run/tlob"), &violation, NULL, 0));
+        assert_ok(access(temporary_path(&tmp, "run/tlob/violations/17"), R_OK));
+        temporary_done(&tmp);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_the_directory_is_made),
                 cmocka_unit_test(test_text),
                 cmocka_unit_test(test_the_oldest_goes),
                 cmocka_unit_test(test_others),
