@@ -53,17 +53,21 @@ void stack_trim(Stack *stack) {
         memmove(stack->frames, stack->frames[skip], stack->n * sizeof(stack->frames[0]));
 }
 
+const char *stack_blocked_in(const Stack *stack) {
+        for (size_t i = 0; i < stack->n; i++)
+                if (!is_scheduler(stack->frames[i]))
+                        return stack->frames[i];
+        return NULL;
+}
+
 /* The compiler's additions (".isra.0") are nobody's business. */
 static int find_blocked_in(const Stack *stack, char **ret) {
-        for (size_t i = 0; i < stack->n; i++) {
-                const char *frame = stack->frames[i];
+        const char *frame = stack_blocked_in(stack);
 
-                if (is_scheduler(frame))
-                        continue;
-                *ret = strndup(frame, strcspn(frame, "."));
-                return *ret ? 0 : -ENOMEM;
-        }
-        return 0;
+        if (!frame)
+                return 0;
+        *ret = strndup(frame, strcspn(frame, "."));
+        return *ret ? 0 : -ENOMEM;
 }
 
 const char *cause_words_for(const char *blocked_in) {

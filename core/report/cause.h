@@ -29,6 +29,9 @@ typedef struct Stack {
 /* Drops what is not the task's own: the frames above the scheduler's. */
 void stack_trim(Stack *stack);
 
+/* The innermost that is not the scheduler's; NULL: none is known. */
+const char *stack_blocked_in(const Stack *stack);
+
 /* Another task that a report names. */
 typedef struct Peer {
         bool is_known;

@@ -146,8 +146,7 @@ void wire_put_report(Packet *packet, const Report *report) {
         packet_put_string(packet, report->comm);
         put_peer(packet, &report->peers.woken_by);
         put_peer(packet, &report->peers.preempted_by);
-        packet_put_string(packet,
-                          report->stack && report->stack->n > 0 ? report->stack->frames[0] : NULL);
+        packet_put_string(packet, report->stack ? stack_blocked_in(report->stack) : NULL);
 }
 
 /* Words that are looked up in tables. */

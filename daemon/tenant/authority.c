@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 
+#include "log.h"
 #include "tenant/internal.h"
 #include "tlob-bus.h"
 
@@ -41,8 +42,10 @@ static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *error)
         int may = 0;
 
         tenant->asking = sd_bus_slot_unref(tenant->asking);
-        if (sd_bus_message_is_method_error(reply, NULL) ||
-            sd_bus_message_enter_container(reply, 'r', "bba{ss}") < 0 ||
+        if (sd_bus_message_is_method_error(reply, NULL))
+                log_notice("polkit cannot tell whether user %u may have own units measured: %s.",
+                           tenant->user, sd_bus_message_get_error(reply)->message);
+        else if (sd_bus_message_enter_container(reply, 'r', "bba{ss}") < 0 ||
             sd_bus_message_read(reply, "b", &may) < 0)
                 may = 0;
         tenant_decided(tenant, may);

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
 #include "base/clock.h"
@@ -103,7 +104,24 @@ static int find_cgroup(const Tenant *tenant, Binding *binding, bool runs, char *
         return 0;
 }
 
-/* To read in others may take for ever, even for the kernel. */
+/* Is that file system mounted for all, and so by somebody who may mount for all? */
+static bool device_is_of_machine(dev_t device) {
+        _cleanup_fclose_ FILE *f = fopen("/proc/1/mountinfo", "re");
+        _cleanup_free_ char *line = NULL;
+        unsigned major_number, minor_number;
+        size_t size = 0;
+
+        while (f && getline(&line, &size, f) > 0)
+                if (sscanf(line, "%*u %*u %u:%u", &major_number, &minor_number) == 2 &&
+                    makedev(major_number, minor_number) == device)
+                        return true;
+        return false;
+}
+
+/*
+ * To read in others may take for ever, even for the kernel. An overlay has layers of any kind, and
+ * users may make some for themselves; stat() tells its layers, a mapping the overlay itself.
+ */
 static bool filesystem_answers(int fd) {
         static const long types[] = {
                 EXT4_SUPER_MAGIC,     XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
@@ -115,6 +133,8 @@ static bool filesystem_answers(int fd) {
 
         if (fstatfs(fd, &fs) < 0)
                 return false;
+        if ((long) fs.f_type == OVERLAYFS_SUPER_MAGIC)
+                return device_is_of_machine(file_identify_mapping(fd).device);
         for (size_t i = 0; i < ELEMENTSOF(types); i++)
                 if ((long) fs.f_type == types[i])
                         return true;
