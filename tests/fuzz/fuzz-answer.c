@@ -2,11 +2,13 @@
 
 /*
  * Any bytes as the answer of a process that reads files, which could have become anything: what is
- * taken is sound, and what is shown is text. And as a line of /proc/PID/maps.
+ * taken is sound, and what is shown is text. The same as what the tlobd of a user sends, or gets.
+ * And as a line of /proc/PID/maps.
  */
 
 #include <fcntl.h>
 
+#include "backend/wire.h"
 #include "base/sentence.h"
 #include "binding/file.h"
 #include "file/binding-question.h"
@@ -82,6 +84,22 @@ static void take_others(Packet *answer, uint8_t kind) {
                 fuzz_assert(answer_take_identity(answer, &device, &inode, &is_program) <= 0);
 }
 
+static void take_wired(Packet *packet, uint8_t kind) {
+        _cleanup_(binding_freep) Binding *binding = NULL;
+        Histogram lengths;
+        Report report;
+        Stack stack;
+
+        if (kind == 6 && wire_take_binding(packet, &binding) == 0)
+                fuzz_assert(binding_full_name_is_valid(binding->name) && is_text(binding->unit) &&
+                            is_text(binding->start) && is_text(binding->lent.file));
+        if (kind == 7)
+                fuzz_assert(wire_take_histogram(packet, &lengths) <= 0);
+        if (kind == 8 && wire_take_report(packet, &report, &stack) == 0)
+                fuzz_assert(report.budget < TLOB_N_BUDGETS && report.end < TLOB_N_ENDS &&
+                            strlen(report.comm) <= TLOB_COMM_LEN);
+}
+
 static void take_line(const uint8_t *data, size_t size) {
         _cleanup_free_ char *line = strndup((const char *) data, size);
         MappedIdentity identity;
@@ -97,7 +115,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
         if (size == 0)
                 return 0;
-        kind = *data++ % 6;
+        kind = *data++ % 9;
         size--;
         if (kind == 5 || size > PACKET_SIZE_MAX) {
                 take_line(data, size);
@@ -108,7 +126,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         answer.size = size;
         if (kind == 0)
                 take_resolved(&answer);
-        else
+        else if (kind < 6)
                 take_others(&answer, kind);
+        else
+                take_wired(&answer, kind);
         return 0;
 }
