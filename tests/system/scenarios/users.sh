@@ -4,58 +4,10 @@
 # A user's own tlobd: alice, who lingers, has a service with a budget, and a tlobd for it below her own systemd. What she
 # configures is known there, follows her units, is hers to change, and is nobody else's.
 
-. "${BASH_SOURCE[0]%/*}/assert.sh"
-
-server=/usr/libexec/tlob-tests/server
-request='[X-Tlob request]\nFunction=handle_request\nBudgetSec=%s\n'
-
-# One who lingers has a manager without being logged in, if there is who sees to it: rootfs has masked that.
-rm -f /etc/systemd/system/systemd-logind.service
-mkdir -p /etc/systemd/user/tlobd.service.d /var/log/journal
-# As assert.sh has it for that of the system.
-printf '[Service]\nSystemCallErrorNumber=kill\n' >/etc/systemd/user/tlobd.service.d/calls.conf
-systemctl daemon-reload
-journalctl --flush
-useradd --create-home --shell=/bin/bash alice
-alice=$(id -u alice)
-home=/home/alice
-
-as_alice() {
-        setpriv --reuid=alice --regid=alice --init-groups -- \
-                env -i PATH="$PATH" LANG=C.UTF-8 HOME=$home XDG_RUNTIME_DIR="/run/user/$alice" "$@" </dev/null
-}
-
-ctl() {
-        as_alice tlobctl --user "$@"
-}
-
-# hers BINDING PROPERTY
-hers() {
-        ctl show -j "$1" | jq -r ".[0].$2"
-}
-
-# hers_has BINDING PROPERTY VALUE
-hers_has() {
-        [ "$(hers "$1" "$2")" = "$3" ]
-}
-
-# writes FILE FORMAT [ARGUMENT...]: by her, below her home.
-writes() {
-        local file=$home/$1
-
-        shift
-        as_alice mkdir -p "${file%/*}"
-        # shellcheck disable=SC2059
-        printf "$@" | as_alice_reading tee "$file" >/dev/null
-}
-
-as_alice_reading() {
-        setpriv --reuid=alice --regid=alice --init-groups -- "$@"
-}
+. "${BASH_SOURCE[0]%/*}/alice.sh"
 
 start_fresh
-check "alice gets a manager of her own" loginctl enable-linger alice
-check "and a bus" until_true as_alice busctl --user --quiet list
+begin_alice
 equal "her unit file is sound" "$(as_alice systemd-analyze --user verify --man=no /usr/lib/systemd/user/tlobd.service 2>&1)" ""
 equal "nobody has started it" "$(as_alice systemctl --user is-enabled tlobd) $(as_alice systemctl --user is-active tlobd)" \
         "disabled inactive"
