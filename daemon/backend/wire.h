@@ -35,8 +35,8 @@ typedef enum WireType {
 
         WIRE_ANSWER,
         WIRE_REPORT, /* instead of an answer, at any time: an id, and a report */
-        WIRE_GONE,   /* the same: it is measured no longer; statistics, histogram, why */
-        WIRE_LOST,   /* the same: reports that the socket had no room for, since the last time */
+        WIRE_GONE, /* the same: it is measured no longer; statistics, histogram, why (NULL: all ends) */
+        WIRE_LOST, /* the same: reports that the socket had no room for, since the last time */
 } WireType;
 
 /* Of a binding: its name, unit and cgroup, its places, its budgets, and what its file is called. */

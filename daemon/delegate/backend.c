@@ -27,9 +27,10 @@ typedef struct Entry {
         int file_fd;
         uint64_t id;
         bool is_measured;
-        char *refused;        /* why it is not, and will not be: to be told; NULL: nothing is */
-        Statistics past, now; /* of former connections, and of this one as last told */
-        Histogram past_lengths, lengths;
+        char *news; /* that it is measured no longer, or could be again; NULL: told */
+        bool is_final;
+        Statistics now; /* as last told */
+        Histogram lengths;
 } Entry;
 
 typedef struct DelegateBackend {
@@ -42,6 +43,7 @@ typedef struct DelegateBackend {
         size_t n_entries;
         uint64_t last_id;
         uint64_t n_lost;
+        char *news; /* of all; NULL: told */
         Packet told;
 } DelegateBackend;
 
@@ -64,27 +66,30 @@ static void set_timer(const DelegateBackend *b, time_t sec) {
         (void) timerfd_settime(b->timer_fd, 0, &timer, NULL);
 }
 
-/* What was counted is what was last told. */
-static void entry_end(Entry *entry) {
-        entry->now.open = 0;
-        statistics_add(&entry->past, &entry->now);
-        histogram_add(&entry->past_lengths, &entry->lengths);
-        entry->now = (Statistics){};
-        entry->lengths = (Histogram){};
-        entry->is_measured = false;
-}
-
-static void entry_refuse(DelegateBackend *b, Entry *entry, const char *why) {
-        (void) free_and_strdup(&entry->refused, why);
+/* To be told. */
+static void entry_note(const DelegateBackend *b, Entry *entry, bool is_final, const char *text) {
+        if (free_and_strdup(&entry->news, text) < 0)
+                return;
+        entry->is_final = is_final;
         set_timer(b, 0);
 }
 
-/* Nothing is measured until it is back. */
+/* Whoever hears of it sets all bindings up anew: until it is back, they wait. */
+static void note_all(DelegateBackend *b, bool is_back) {
+        const char *text = is_back ? "The system's tlobd is back"
+                                   : "The system's tlobd, which measures for users, has gone";
+
+        (void) free_and_strdup(&b->news, text);
+        for (size_t i = 0; i < b->n_entries; i++)
+                if (b->entries[i].binding)
+                        entry_note(b, &b->entries[i], false, text);
+}
+
 static void on_lost_connection(DelegateBackend *b) {
         for (size_t i = 0; i < b->n_entries; i++)
-                if (b->entries[i].is_measured)
-                        entry_end(&b->entries[i]);
-        set_timer(b, RETRY_SEC);
+                b->entries[i].is_measured = false;
+        note_all(b, false);
+        set_timer(b, 0);
 }
 
 static int ask(DelegateBackend *b, int fd, char **ret_error) {
@@ -97,44 +102,31 @@ static int ask(DelegateBackend *b, int fd, char **ret_error) {
         return r;
 }
 
-static int entry_ask_for(DelegateBackend *b, Entry *entry, char **ret_error) {
+/* -ENOTCONN: nobody is there; it is tried again. */
+static int connect_to_system(DelegateBackend *b, char **ret_error) {
+        struct epoll_event event = { .events = EPOLLIN };
         int r;
 
+        r = connection_open(&b->connection, b->path, ret_error);
+        if (r == -ENOTCONN)
+                set_timer(b, RETRY_SEC);
+        if (r >= 0 && epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, b->connection.fd, &event) < 0)
+                r = -errno;
+        return r;
+}
+
+static int entry_ask_for(DelegateBackend *b, Entry *entry, char **ret_error) {
+        int r = 0;
+
+        if (b->connection.fd < 0)
+                r = connect_to_system(b, ret_error);
+        if (r < 0)
+                return r;
         entry->id = ++b->last_id;
         connection_begin(&b->connection, WIRE_ADD, entry->id);
         wire_put_binding(&b->connection.packet, entry->binding);
         r = ask(b, entry->file_fd, ret_error);
         entry->is_measured = r >= 0;
-        return r;
-}
-
-static int watch_connection(const DelegateBackend *b) {
-        struct epoll_event event = { .events = EPOLLIN };
-
-        return epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, b->connection.fd, &event) < 0 ? -errno : 0;
-}
-
-/* Who was asked for before is asked for again. -ENOTCONN: nobody is there. */
-static int connect_again(DelegateBackend *b, char **ret_error) {
-        int r;
-
-        r = connection_open(&b->connection, b->path, ret_error);
-        if (r >= 0)
-                r = watch_connection(b);
-        if (r == -ENOTCONN)
-                set_timer(b, RETRY_SEC);
-        for (size_t i = 0; r >= 0 && i < b->n_entries; i++) {
-                Entry *entry = &b->entries[i];
-                _cleanup_free_ char *error = NULL;
-
-                if (!entry->binding || entry->is_measured || entry->refused)
-                        continue;
-                r = entry_ask_for(b, entry, &error);
-                if (r < 0 && r != -ENOTCONN) {
-                        entry_refuse(b, entry, error);
-                        r = 0;
-                }
-        }
         return r;
 }
 
@@ -147,18 +139,18 @@ static Backend *delegate_free(Backend *backend) {
         for (size_t i = 0; i < b->n_entries; i++) {
                 binding_free(b->entries[i].binding);
                 safe_close(b->entries[i].file_fd);
-                free(b->entries[i].refused);
+                free(b->entries[i].news);
         }
         free(b->entries);
+        free(b->news);
         safe_close(b->timer_fd);
         safe_close(b->epoll_fd);
         free(b);
         return NULL;
 }
 
-static int init(DelegateBackend *b, const BackendConfig *config, char **ret_reason) {
+static int init(DelegateBackend *b, const BackendConfig *config) {
         struct epoll_event event = { .events = EPOLLIN };
-        int r;
 
         b->entries = calloc(config->bindings_max, sizeof(*b->entries));
         if (!b->entries)
@@ -171,8 +163,7 @@ static int init(DelegateBackend *b, const BackendConfig *config, char **ret_reas
         if (b->epoll_fd < 0 || b->timer_fd < 0 ||
             epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, b->timer_fd, &event) < 0)
                 return -errno;
-        r = connect_again(b, ret_reason);
-        return r == -ENOTCONN ? 0 : r;
+        return 0;
 }
 
 static int delegate_new(const BackendConfig *config, Backend **ret, char **ret_reason) {
@@ -185,7 +176,7 @@ static int delegate_new(const BackendConfig *config, Backend **ret, char **ret_r
         b->epoll_fd = b->timer_fd = -EBADF;
         b->path = secure_getenv("TLOB_SYSTEM_SOCKET") ?: WIRE_SOCKET;
         connection_init(&b->connection);
-        r = init(b, config, ret_reason);
+        r = init(b, config);
         if (r < 0) {
                 delegate_free(&b->backend);
                 return r;
@@ -224,11 +215,12 @@ static int copy_binding(const Binding *binding, Binding **ret) {
         return 0;
 }
 
+/* Its id stays: reports of it may be among what was told, and is not read yet. */
 static void entry_clear(Entry *entry) {
         binding_free(entry->binding);
         safe_close(entry->file_fd);
-        free(entry->refused);
-        *entry = (Entry){ .file_fd = -EBADF };
+        free(entry->news);
+        *entry = (Entry){ .file_fd = -EBADF, .id = entry->id };
 }
 
 /* Where nobody is there yet it is asked for later. */
@@ -246,12 +238,7 @@ static int delegate_add(Backend *backend, const Binding *binding, const BindingF
         if (r < 0)
                 return r;
         entry->file_fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 3);
-        if (entry->file_fd < 0)
-                r = -errno;
-        else if (b->connection.fd >= 0)
-                r = entry_ask_for(b, entry, ret_reason);
-        else
-                r = connect_again(b, ret_reason);
+        r = entry->file_fd < 0 ? -errno : entry_ask_for(b, entry, ret_reason);
         if (r < 0 && r != -ENOTCONN) {
                 entry_clear(entry);
                 return r;
@@ -289,19 +276,12 @@ static int delegate_remove(Backend *backend, uint32_t index, Statistics *ret_fin
                 if (ask(b, -EBADF, &unused) >= 0)
                         (void) take_books(&b->connection.packet, entry);
         }
-        entry_end(entry);
+        entry->now.open = 0;
         if (ret_final)
-                *ret_final = entry->past;
+                *ret_final = entry->now;
         if (histogram)
-                histogram_add(histogram, &entry->past_lengths);
-        /* Reports of it may be among what was told: its id stays until they are read. */
-        binding_free(entry->binding);
-        entry->binding = NULL;
-        entry->file_fd = safe_close(entry->file_fd);
-        free(entry->refused);
-        entry->refused = NULL;
-        entry->past = (Statistics){};
-        entry->past_lengths = (Histogram){};
+                histogram_add(histogram, &entry->lengths);
+        entry_clear(entry);
         return 0;
 }
 
@@ -359,11 +339,14 @@ static void on_report(DelegateBackend *b, Packet *packet, BackendReportHandler h
 
 static void on_gone(DelegateBackend *b, Packet *packet) {
         Entry *entry = find_entry(b, packet_take_number(packet));
+        const char *why;
 
         if (!entry || !entry->is_measured || take_books(packet, entry) < 0)
                 return;
-        entry_end(entry);
-        entry_refuse(b, entry, packet_take_text(packet) ?: "The system's tlobd gives no reason");
+        entry->is_measured = false;
+        why = packet_take_text(packet);
+        if (why)
+                entry_note(b, entry, true, why);
 }
 
 /* Returns how many. */
@@ -400,38 +383,35 @@ static bool has_entries(const DelegateBackend *b) {
         return false;
 }
 
-/* It may not: that is told of each. */
-static void refuse_all(DelegateBackend *b, const char *why) {
-        for (size_t i = 0; i < b->n_entries; i++)
-                if (b->entries[i].binding && !b->entries[i].refused)
-                        entry_refuse(b, &b->entries[i], why);
-}
-
 static int delegate_dispatch(Backend *backend, BackendReportHandler handler, void *userdata) {
         DelegateBackend *b = DELEGATE(backend);
         _cleanup_free_ char *error = NULL;
         uint64_t expirations;
-        int r;
 
         (void) !read(b->timer_fd, &expirations, sizeof(expirations));
-        if (b->connection.fd < 0 && has_entries(b)) {
-                r = connect_again(b, &error);
-                if (r < 0 && r != -ENOTCONN)
-                        refuse_all(b, error ?: strerror(-r));
-        }
+        if (b->connection.fd < 0 && has_entries(b) && connect_to_system(b, &error) != -ENOTCONN)
+                note_all(b, true);
         return take_told(b, handler, userdata);
 }
 
 static int delegate_next_notice(Backend *backend, BackendNotice *ret) {
         DelegateBackend *b = DELEGATE(backend);
 
+        if (b->news) {
+                *ret = (BackendNotice){
+                        .level = LOG_NOTICE,
+                        .index = BACKEND_NO_INDEX,
+                        .text = TAKE_PTR(b->news),
+                };
+                return 1;
+        }
         for (size_t i = 0; i < b->n_entries; i++)
-                if (b->entries[i].refused) {
+                if (b->entries[i].news) {
                         *ret = (BackendNotice){
-                                .level = LOG_WARNING,
+                                .level = b->entries[i].is_final ? LOG_WARNING : LOG_DEBUG,
                                 .index = (uint32_t) i,
-                                .is_final = true,
-                                .text = TAKE_PTR(b->entries[i].refused),
+                                .is_final = b->entries[i].is_final,
+                                .text = TAKE_PTR(b->entries[i].news),
                         };
                         return 1;
                 }
@@ -454,12 +434,9 @@ static uint64_t delegate_lost(Backend *backend) {
 static int delegate_statistics(Backend *backend, uint32_t index, Statistics *ret) {
         DelegateBackend *b = DELEGATE(backend);
         Entry *entry = &b->entries[index];
-        Statistics sum;
 
         read_books(b, entry, NULL);
-        sum = entry->now;
-        statistics_add(&sum, &entry->past);
-        *ret = sum;
+        *ret = entry->now;
         return 0;
 }
 
@@ -469,7 +446,6 @@ static int delegate_histogram(Backend *backend, uint32_t index, Histogram *histo
 
         read_books(b, entry, NULL);
         histogram_add(histogram, &entry->lengths);
-        histogram_add(histogram, &entry->past_lengths);
         return 0;
 }
 
@@ -486,8 +462,8 @@ static int delegate_reset_statistics(Backend *backend, uint32_t index) {
                 if (r < 0)
                         return r;
         }
-        entry->past = entry->now = (Statistics){};
-        entry->past_lengths = entry->lengths = (Histogram){};
+        entry->now = (Statistics){};
+        entry->lengths = (Histogram){};
         return 0;
 }
 

@@ -20,8 +20,8 @@ typedef struct LentHandlers {
         void (*report)(Binding *binding, const Report *report, void *userdata);
 
         /*
-         * It is measured no longer, and the callee's again. why: a sentence. final and lengths:
-         * what was counted.
+         * It is measured no longer, and the callee's again. why: a sentence; NULL: this daemon
+         * ends. final and lengths: what was counted.
          */
         void (*gone)(Binding *binding, const Statistics *final, const Histogram *lengths,
                      const char *why, void *userdata);
@@ -49,7 +49,7 @@ void manager_take_back(struct Manager *manager, Binding *binding, Statistics *re
 /* What its back end says of it, or has counted. */
 void manager_on_lent_report(struct Manager *manager, Binding *binding, const Report *report);
 
-/* It must not be measured any longer. */
+/* It must not be measured any longer; why: as above. */
 void manager_evict_lent(struct Manager *manager, Binding *binding, const char *why);
 
 #endif

@@ -105,20 +105,30 @@ static bool is_settled(Manager *m, Binding *binding, const FileLook *look) {
         return look->is_mapped || has_windows(m, binding);
 }
 
-/* What happens tells whether its windows can end: where they are between events, or have keys. */
-static void look_at_ends(Manager *m, Binding *binding) {
+static char *remark_of_backend(const Binding *binding) {
         const BindingMeasurement *measurement = &binding->measurement;
         const BackendOps *ops = measurement->backend->ops;
-        _cleanup_free_ char *remark = NULL;
 
-        if (ops->remark)
-                remark = ops->remark(measurement->backend, measurement->index);
+        return ops->remark ? ops->remark(measurement->backend, measurement->index) : NULL;
+}
+
+/* What happens tells whether its windows can end: where they are between events, or have keys. */
+static void look_at_ends(Manager *m, Binding *binding) {
+        _cleanup_free_ char *remark = remark_of_backend(binding);
+
         binding->look.step++;
         manager_look_later(m, binding);
         if (remark)
                 say(m, binding, TAKE_PTR(remark));
         else if (has_ended_windows(m, binding))
                 stop_looking(m, binding);
+}
+
+/* Does what its processes do say all that there is to be said? */
+static bool is_plain(const Binding *binding) {
+        _cleanup_free_ char *remark = remark_of_backend(binding);
+
+        return !binding->resolved.sites.key && !remark;
 }
 
 static void take_look(Manager *m, Binding *binding, const FileLook *look) {
@@ -133,10 +143,10 @@ static void take_look(Manager *m, Binding *binding, const FileLook *look) {
                 return;
         }
         if (is_settled(m, binding, look)) {
-                if (binding->resolved.sites.key)
-                        look_at_ends(m, binding);
-                else
+                if (is_plain(binding))
                         stop_looking(m, binding);
+                else
+                        look_at_ends(m, binding);
                 return;
         }
         binding->look.step++;

@@ -90,7 +90,7 @@ void manager_stop(Manager *m) {
                 templates_stop(m->templates);
         manager_stop_guard(m);
         while (m->n_lent > 0)
-                manager_evict_lent(m, m->lent[m->n_lent - 1], "The system's tlobd was stopped");
+                manager_evict_lent(m, m->lent[m->n_lent - 1], NULL);
         for (size_t i = 0; m->config && i < m->config->bindings.n; i++)
                 manager_detach_binding(m, m->config->bindings.items[i]);
         manager_stop_comparing(m);

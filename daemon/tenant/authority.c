@@ -46,7 +46,7 @@ static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *error)
                 log_notice("polkit cannot tell whether user %u may have own units measured: %s.",
                            tenant->user, sd_bus_message_get_error(reply)->message);
         else if (sd_bus_message_enter_container(reply, 'r', "bba{ss}") < 0 ||
-            sd_bus_message_read(reply, "b", &may) < 0)
+                 sd_bus_message_read(reply, "b", &may) < 0)
                 may = 0;
         tenant_decided(tenant, may);
         return 0;

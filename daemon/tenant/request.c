@@ -80,7 +80,8 @@ void tenant_tell_gone(Lease *lease, const Statistics *final, const Histogram *le
         put_books(packet, final, lengths);
         packet_put_string(packet, why);
         tenant_send(lease->tenant, packet, true);
-        lease->tenant->evicted_usec = now_usec();
+        if (why)
+                lease->tenant->evicted_usec = now_usec();
         lease->is_measured = false;
         lease_drop(lease);
 }

@@ -8,6 +8,7 @@
 
 #include "tenant/tenants.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -101,10 +102,22 @@ void tenant_decided(Tenant *tenant, bool may) {
         tenant_send(tenant, packet, true);
 }
 
+static bool has_hung_up(const Tenant *tenant) {
+        struct pollfd poll_fd = { .fd = tenant->fd };
+
+        return poll(&poll_fd, 1, 0) > 0;
+}
+
+/* One that has hung up need not have been heard of yet: it may be resting. */
 static bool has_other(const Tenant *tenant) {
-        for (const Tenant *t = tenant->tenants->first; t; t = t->next)
-                if (t != tenant && t->user == tenant->user && t->state != TENANT_IS_NEW)
+        for (Tenant *t = tenant->tenants->first, *next; t; t = next) {
+                next = t->next;
+                if (t == tenant || t->user != tenant->user || t->state == TENANT_IS_NEW)
+                        continue;
+                if (!has_hung_up(t))
                         return true;
+                tenant_free(t);
+        }
         return false;
 }
 
@@ -317,8 +330,7 @@ static void evict_all(Tenants *tenants) {
                 for (Lease *lease = t->leases, *next; lease; lease = next) {
                         next = lease->next;
                         if (lease->is_measured)
-                                manager_evict_lent(tenants->manager, lease->binding,
-                                                   "The system's tlobd ends");
+                                manager_evict_lent(tenants->manager, lease->binding, NULL);
                 }
 }
 

@@ -84,6 +84,7 @@ typedef struct Case {
         const char *unit;
         const char *cgroup;
         const char *start;
+        const char *stop;
         const char *file;
         int flags;
         uint64_t budget_ns;
@@ -97,10 +98,10 @@ static const Case cases[] = {
         { "dots", .cgroup = "/user.slice/../system.slice/tlobd.service" },
         { "relative", .cgroup = "user.slice" },
         { "template", .unit = "app@.service" },
-        { "call", .start = "syscall:read" },
-        { "event", .start = "event:sched:sched_switch" },
+        { "call", .start = "syscall:read", .stop = "return" },
+        { "event", .start = "event:syscalls:sys_enter_read", .stop = "event:syscalls:sys_exit_read" },
         { "short-budget", .budget_ns = 1 },
-        { "no-code", .start = "0x1" },
+        { "no-code", .start = "0x1", .stop = "0x14a8" },
         { "directory", .file = "/usr" },
         { "device", .file = "/dev/null" },
         { "process-file", .file = "/proc/self/maps" },
@@ -113,7 +114,7 @@ static void put_binding(const Case *c, const char *cgroup, const char *file) {
         if (binding_new("app.service/request", &binding) < 0 ||
             binding_set_key(binding, "Unit", c->unit ?: "app.service", NULL) < 0 ||
             binding_set_key(binding, "Start", c->start ?: "handle_request", NULL) < 0 ||
-            binding_set_key(binding, "Stop", c->start ? "0x14a8" : "return", NULL) < 0 ||
+            binding_set_key(binding, "Stop", c->stop ?: "return", NULL) < 0 ||
             binding_set_key(binding, "BudgetSec", "1s", NULL) < 0)
                 (void) complain("binding");
         if (c->budget_ns)

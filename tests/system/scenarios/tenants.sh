@@ -1,26 +1,62 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# What the system's tlobd measures for a user's own: who may have it, what of hers is measured and counted, and that
-# nobody else pays for it, or can be looked into.
+# What the system's tlobd measures for that of a user: who may have it, what is counted, that nobody else pays for it or
+# is looked into, and that whoever does not keep to the rules gets nothing.
 
 . "${BASH_SOURCE[0]%/*}/alice.sh"
 
 rules=/etc/polkit-1/rules.d/50-tlob-test.rules
 rm -f $rules
+user_cgroup=/user.slice/user-$alice.slice/user@$alice.service/app.slice
+
+# handled: so many requests has her service handled, as it said when it was stopped last.
+handled() {
+        as_alice journalctl --user -q -u app.service -o cat --grep='^handled' | tail -1 | sed 's/handled //'
+}
+
+counter() {
+        hers "$1" "Counters.\"$2\""
+}
+
+# restart_app PROGRAM: her service, as that.
+restart_app() {
+        as_alice systemctl --user stop app
+        writes .config/systemd/user/app.service '[Service]\nExecStart=%s\n' "$1"
+        as_alice systemctl --user daemon-reload
+        until_true hers_has app.service/request State waiting || true
+        as_alice systemctl --user start app
+}
+
+# first_byte PID: of the code of handle_request() in that process. A breakpoint is 0xcc.
+first_byte() {
+        local base
+
+        base=$((16#$(sed -n '1s/-.*//p' "/proc/$1/maps")))
+        dd if="/proc/$1/mem" bs=1 skip=$((base + start)) count=1 2>/dev/null | od -An -tx1 | tr -d ' '
+}
+
+# says CASE: what the system's tlobd answers to her own program that does not keep to the rules.
+says() {
+        hears "$1" | tail -1
+}
+
+hears() {
+        as_alice /usr/libexec/tlob-tests/tenant "$1" "$user_cgroup"/app.service $home/server
+}
 
 start_fresh
 begin_alice
-writes .config/systemd/user/app.service '[Service]\nExecStart=%s/server\n' $home
-writes .config/systemd/user/app.service.d/50-latency.conf "$request" 1ms
 install -o alice -m 755 $server $home/server
+writes .config/systemd/user/app.service '[Service]\nExecStart=%s\n' $home/server
+writes .config/systemd/user/app.service.d/50-latency.conf "$request" 2500us
+writes .config/systemd/user/app.service.d/60-lock.conf '[X-Tlob lock]\nFunction=wait_for_lock\nBudgetSec=200us\n'
 as_alice systemctl --user daemon-reload
 check "her tlobd starts" as_alice systemctl --user start tlobd
-as_alice systemctl --user start app
 
-check "who has no permission is told so" until_true eval \
-        'hers app.service/request StateReason | grep -q "permission from polkit for org.tlob1.measure-own-units"'
-equal "and nothing of hers is measured" "$(hers app.service/request State)" failed
+refused='Access denied: this requires permission from polkit for org.tlob1.measure-own-units'
+matches "who has no permission is told so" "$(hers app.service/request StateReason)" "$refused"
+matches "by the system's tlobd" "$(hears good)" "$refused"
 
 cat >$rules <<'END'
 polkit.addRule(function(action, subject) {
@@ -29,18 +65,99 @@ polkit.addRule(function(action, subject) {
 });
 END
 systemctl restart polkit
-sleep 11
-as_alice systemctl --user stop app
-check "she asks again" ctl reload
+matches "others still have not" "$(as_nobody /usr/libexec/tlob-tests/tenant good / /)" "$refused"
+
+equal "a version of its own is refused" "$(says version)" \
+        "The system's tlobd is of another version: run 'systemctl --user restart tlobd'"
+for case in early garbage; do
+        equal "who speaks out of turn is hung up on: $case" "$(says $case | sed 's/Bad message/hung up/')" "hung up"
+done
+equal "what is not there is not there" "$(says nothing)" "No such device or address"
+equal "a binding has a file" "$(says no-file)" "Bad message"
+equal "and all of its keys" "$(says cut-off)" "Bad message"
+for case in system-cgroup future-cgroup root-cgroup dots relative; do
+        matches "a cgroup must be hers: $case" "$(says $case)" "is no cgroup that was delegated to user $alice"
+done
+matches "a template is nobody's" "$(says template)" 'is for no unit of the user'
+for case in call event; do
+        matches "what all would pay for is refused: $case" "$(says $case)" 'are not measured for users'
+done
+equal "budgets are looked at" "$(says short-budget)" "Numerical result out of range"
+for case in directory device unreadable; do
+        matches "so are files: $case" "$(says $case)" 'is no file that can be read'
+done
+matches "and file systems" "$(says process-file)" 'is on a file system that may not answer'
+matches "and places" "$(says no-code)" '0x1'
+matches "an id is used once" "$(says twice)" 'Bad message'
+mkdir -p /etc/tlob/tlobd.conf.d
+printf '[Daemon]\nBindingsPerUserMax=5\n' >/etc/tlob/tlobd.conf.d/users.conf
+tlobctl reload
+matches "there is a limit" "$(says many)" 'has 5 bindings already, as many as BindingsPerUserMax='
+check "silence keeps nobody out" eval 'says silent | grep -qx done'
+says flood >/dev/null
+check "nor does a flood" eval 'says good | grep -qx done'
+equal "and nothing is left of it" "$(tlobctl list-bindings -j | jq length)" 0
+
+# Her own program, from its first call on.
+check "with permission, what she has can be had" ctl reload
+equal "as soon as its unit runs" "$(hers app.service/request State)" waiting
 as_alice systemctl --user start app
-check "what she has is measured" until_true hers_has app.service/request State active
-tlobctl --user status || true
-as_alice tlobctl --user show app.service/request
-sleep 1
-as_alice tlobctl --user show app.service/request
-as_alice tlobctl --user violations | head -5
+check "and is measured" until_true eval '[ "$(counter app.service/request violated)" -gt 20 ]'
+equal "by the system's tlobd" "$(hers app.service/request Backend)" system
+start=$(hers app.service/request StartOffset)
 as_alice systemctl --user stop app
-as_alice journalctl --user -q -u app.service | tail -3
-journalctl -q -b -u tlobd | tail
-as_alice journalctl --user -q -u tlobd | tail
+until_true hers_has app.service/request State waiting
+equal "each call was counted" "$(counter app.service/request starts)" "$(handled)"
+equal "and ended" $(($(counter app.service/request violated) + $(counter app.service/request in-budget))) "$(handled)"
+check "her journal has it" eval \
+        'as_alice journalctl --user -q -u app.service -t tlob --grep="over its 2.5ms budget in server" | grep -q .'
+check "with its cause" eval 'as_alice journalctl --user -q -t tlob --grep="app.service/lock: .*blocked in [a-z_]*lock" | grep -q .'
+equal "the system's knows nothing of it" "$(journalctl --boot -q -t tlob _UID=0; tlobctl violations -j)" "[]"
+
+# A program of all.
+other=$(systemd-run --quiet --unit=other $server && systemctl show -P MainPID other)
+restart_app $server
+check "a program that others run is measured" until_true eval '[ "$(hers app.service/request Windows)" -gt 0 ]'
+before=$(first_byte "$other")
+mine=$(as_alice systemctl --user show -P MainPID app)
+equal "by probes in her processes" "$(first_byte "$mine")" cc
+check "and in no others" [ "$before" != cc ]
+matches "as it says" "$(hers app.service/request Reach)" 'the processes of its unit'
+equal "nobody else hits them" "$(counter app.service/request outside)" 0
+
+# What has more rights than she has is none of her business, though it runs in her unit.
+install -m 4755 $server /usr/local/bin/privileged
+restart_app /usr/local/bin/privileged
+mine=$(as_alice systemctl --user show -P MainPID app)
+equal "a program with more rights runs in her unit" "$(awk '/^Uid/ { print $3 }' "/proc/$mine/status")" 0
+until_true hers_has app.service/request State active
+before=$(hers app.service/request Windows)
+sleep 0.5
+equal "and is not measured" "$(hers app.service/request Windows)" "$before"
+
+restart_app $home/server
+until_true eval '[ "$(hers app.service/request Windows)" -gt "$before" ]'
+before=$(hers app.service/request Windows)
+systemctl restart tlobd
+check "it goes on when the system's tlobd is restarted" until_true eval \
+        '[ "$(hers app.service/request Windows)" -gt $((before + 50)) ]'
+systemctl kill -s KILL tlobd
+before=$(hers app.service/request Windows)
+check "also when it is killed" until_true eval '[ "$(hers app.service/request Windows)" -gt $((before + 50)) ]'
+systemctl stop tlobd
+check "without one, nothing is measured, as it says" until_true eval \
+        "hers app.service/request StateReason | grep -q \"The system's tlobd is not there\""
+systemctl start tlobd
+before=$(hers app.service/request Windows)
+check "and it is when that is back" until_true eval '[ "$(hers app.service/request Windows)" -gt "$before" ]'
+
+check "a budget of hers is changed" ctl set-budget app.service/request 1s
+before=$(hers app.service/request Violations)
+sleep 0.3
+check "at once" [ "$(hers app.service/request Violations)" -le $((before + 1)) ]
+as_alice systemctl --user stop app tlobd
+check "when hers ends, nothing is left in the kernel" until_true eval '! bpftool link list | grep -q uprobe'
+rm -f /usr/local/bin/privileged
+systemctl stop other "user@$alice.service"
+
 finish
