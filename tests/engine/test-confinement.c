@@ -6,8 +6,10 @@
  */
 
 #include <fcntl.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 
+#include "binding/resolve.h"
 #include "cgroup.h"
 #include "engine.h"
 #include "test.h"
@@ -368,6 +370,85 @@ static void test_instances_in_other_slices(void **state) {
         assert_int_equal(starts(engine, many), 2);
 }
 
+#define USER 65534
+
+/* A copy of the victim that is the user's; *ret_fd is the caller's. */
+static void copy_victim(char *path, int *ret_fd) {
+        _cleanup_close_ int from = open(getenv("TLOB_TEST_VICTIM"), O_RDONLY | O_CLOEXEC);
+        _cleanup_close_ int to = mkstemp(path);
+        struct stat st;
+
+        assert_true(from >= 0 && to >= 0 && fstat(from, &st) == 0);
+        assert_int_equal(sendfile(to, from, NULL, (size_t) st.st_size), st.st_size);
+        assert_int_equal(fchmod(to, 0755), 0);
+        assert_int_equal(fchown(to, USER, USER), 0);
+        *ret_fd = open(path, O_RDONLY | O_CLOEXEC);
+        assert_true(*ret_fd >= 0);
+}
+
+static Binding *lend(const char *path, int fd) {
+        _cleanup_(binding_freep) Binding *binding = NULL;
+
+        assert_int_equal(binding_new("test", &binding), 0);
+        engine_set_keys(binding, KEYS("Executable", path, "Function", "victim_a", "BudgetSec",
+                                      "10s", "Unit", "one.service"));
+        binding->lent = (BindingLent){
+                .user = USER, .file_fd = fd, .holder = getpid(), .file = strdup(path)
+        };
+        return TAKE_PTR(binding);
+}
+
+/* As windows_in(), of a program at that path. */
+static void run_in(Engine *engine, const char *path, const char *group, const char *words) {
+        _cleanup_(victim_done) Victim victim = {};
+        char all[256];
+
+        (void) snprintf(all, sizeof(all), "say:ready %s", words);
+        program_start(&victim, path, all);
+        victim_expect(&victim, "ready");
+        move(victim.pid, group);
+        victim_continue(&victim);
+        victim_finish(&victim);
+        engine_collect(engine);
+}
+
+/* Whose tasks are measured is seen in each of them, also where a program has changed who it is. */
+static void test_a_user_has_own_tasks_only(void **state) {
+        char path[] = "/tmp/tlob-user-victim-XXXXXX";
+        _cleanup_(binding_freep) Binding *binding = NULL;
+        _cleanup_close_ int fd = -EBADF;
+        Engine *engine = *state;
+        uint32_t one;
+
+        copy_victim(path, &fd);
+        binding = lend(path, fd);
+        if (!engine->backend->ops->can_spare_others(binding, &(BindingFile){ .fd = fd })) {
+                _cleanup_(binding_file_freep) BindingFile *file = NULL;
+                _cleanup_free_ char *error = NULL;
+
+                assert_int_equal(binding_resolve(binding, &file, &error), 0);
+                assert_int_equal(
+                        engine->backend->ops->add(engine->backend, binding, file, &one, &error),
+                        -EOPNOTSUPP);
+                assert_non_null(strstr(error, "cannot limit probes to processes"));
+                (void) unlink(path);
+                return;
+        }
+        one = engine_add_binding(engine, binding);
+        run_unit(engine, one, ONE);
+        run_in(engine, path, ONE, "a( )");
+        assert_int_equal(starts(engine, one), 0);
+        run_in(engine, path, ONE, "user:65534 a( )");
+        assert_int_equal(starts(engine, one), 0);
+        run_in(engine, path, ONE, "user:65534 dumpable a( ) a( )");
+        assert_int_equal(starts(engine, one), 2);
+        run_in(engine, path, TWO, "user:65534 dumpable a( )");
+        run_in(engine, path, ONE, "user:65533 dumpable a( )");
+        assert_int_equal(starts(engine, one), 2);
+        assert_int_equal(engine_statistics(engine, one).counters.unmatched, 0);
+        (void) unlink(path);
+}
+
 ENGINE_TESTS(confinement) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_a_unit_is_measured_while_it_runs, setup,
@@ -385,6 +466,7 @@ ENGINE_TESTS(confinement) {
                 cmocka_unit_test_setup_teardown(test_a_spare_too_few_is_counted, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_a_spare_is_taken_back, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_instances_in_other_slices, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_a_user_has_own_tasks_only, setup, teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

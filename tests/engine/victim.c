@@ -20,6 +20,8 @@
  *   stack( ... )  do it on another stack, which lies above those of threads
  *   signal( ... ) do it in a signal handler, on a stack like that
  *   exit kill exec    end: by exit(0), by SIGKILL, by becoming "true"
+ *   user:UID   become that user; the kernel lets nobody look into it then
+ *   dumpable   but after this, that user may
  *   say:WORD   write the word to standard output, and wait for a line on standard input
  *
  * For each window of a, b, c, d and x, y, z it writes "NAME START END TID" to standard output, in
@@ -354,6 +356,10 @@ static void run_action(const char *token) {
                 pin(n);
         else if (strncmp(token, "say:", 4) == 0)
                 say(colon + 1);
+        else if (strncmp(token, "user:", 5) == 0)
+                (void) !setresuid((uid_t) n, (uid_t) n, (uid_t) n);
+        else if (streq(token, "dumpable"))
+                (void) prctl(PR_SET_DUMPABLE, 1);
         else if (streq(token, "leave"))
                 pthread_exit(NULL);
         else if (streq(token, "exit"))
