@@ -42,7 +42,11 @@ typedef struct Report {
         char comm[TLOB_COMM_LEN + 1];
         Peers peers;
         const Stack *stack; /* of a sleeper; NULL: not known. Valid only while it is reported */
-        const char *cgroup_path; /* of an instance, with its id and level. Valid as stack is */
+        /*
+         * Of an instance, with its id and level; or of any task, for who cannot learn it from the
+         * id. Valid as stack is.
+         */
+        const char *cgroup_path;
         unsigned cgroup_level;
         bool is_repeated; /* a daemon that was killed then may have told it already */
 } Report;

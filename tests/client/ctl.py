@@ -141,14 +141,14 @@ class Case(unittest.TestCase):
         self.assertTrue(result.stderr.startswith("tlobctl: "), result.stderr)
         return result.stdout
 
-    def complete(self, *words):
+    def complete(self, *words, env=None):
         """What the completion offers for the last of these words."""
         script = ('. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
                   'compopt() { :; }; _tlobctl; printf "%s\\n" "${COMPREPLY[@]}"')
         path = f"{os.path.dirname(os.path.abspath(TLOBCTL))}:{os.environ['PATH']}"
         result = subprocess.run(
             ["bash", "-c", script, "bash", CLIENT / "tlobctl.bash-completion", *words],
-            env=environment(self.bus, PATH=path), capture_output=True, text=True, timeout=TIMEOUT)
+            env=environment(self.bus, PATH=path, **(env or {})), capture_output=True, text=True, timeout=TIMEOUT)
         self.assertEqual(result.stderr, "")
         return result.stdout.split()
 
