@@ -5,7 +5,7 @@
  * allowed and what is right; here texts only become arguments.
  */
 
-import { checkbox, field, openDialog } from "./dialog.js";
+import { alertBox, checkbox, field, openDialog } from "./dialog.js";
 import { make, quoted } from "./dom.js";
 import { exactDuration, parseBudget } from "./format.js";
 
@@ -89,6 +89,6 @@ export function showStack(bus, violation) {
         bus.getStack(violation.id).then(names => {
                 note.textContent = names.length > 0 ? "Innermost first:" : "It is not known: the task was not asleep.";
                 frames.append(...names.map(frame => make("li", {}, quoted(frame))));
-        }, error => note.replaceChildren(quoted(error.message)));
+        }, error => note.replaceWith(alertBox(error)));
         return dialog;
 }
