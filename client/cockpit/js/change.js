@@ -40,6 +40,7 @@ const KEYS = [
         ["Executable", "Program or library", "A path, or a library such as libc.so.6; empty: the program of the unit."],
         ["Function", "Function", "Its calls are measured, whichever way they return."],
         ["Syscall", "System call", "Instead of a function, such as fsync; needs no program."],
+        ["Mark", "Mark", "Instead of a function: a window that the program itself opens and ends."],
         ["BudgetSec", "Budget", BUDGET_HELP],
 ];
 
