@@ -7,7 +7,8 @@ the page of this source tree. All of it runs in a network namespace with nothing
 that wants more than Cockpit gives it has no network to get it from.
 
 The scripts take the path of tlobctl, that of the daemon to test with, then unittest's arguments.
-TLOB_SCREENSHOTS names a directory that pictures of the page are written to.
+TLOB_SCREENSHOTS names a directory that pictures of the page are written to. TLOB_COCKPIT_SUITE names a
+release of Debian whose Cockpit is used instead of this machine's own.
 """
 
 import contextlib
@@ -34,8 +35,23 @@ DRIVER = "/usr/bin/chromedriver"
 UNSHARED = "TLOB_COCKPIT_UNSHARED"
 # A page that takes longer than that is a failure.
 WAIT = 30
+# Goes on in another root, which has what this machine's kernel and this test give it. Nobody else sees the mounts.
+IN_ROOT = """root=$1; shift
+for directory in /proc /dev "${TMPDIR:-/tmp}"; do
+        mkdir -p "$root$directory"
+        mount --rbind "$directory" "$root$directory"
+done
+exec chroot "$root" "$@\""""
 FIND = """return [...document.querySelectorAll(arguments[0])].find(element =>
     element.checkVisibility() && (arguments[1] === null || element.innerText.includes(arguments[1]))) ?? null"""
+
+
+def find_root():
+    """That of another release of Debian, made when it is not there. None: this machine's own is used."""
+    suite = os.environ.get("TLOB_COCKPIT_SUITE")
+    if not suite:
+        return None
+    return subprocess.run([HERE / "root", suite], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
 
 def isolate():
@@ -43,7 +59,7 @@ def isolate():
     if UNSHARED not in os.environ:
         if os.geteuid() != 0:
             sys.exit("The tests of the Cockpit page require root.")
-        for program in (WS, BRIDGE, CHROMIUM, DRIVER):
+        for program in (CHROMIUM, DRIVER) if ROOT_DIRECTORY else (WS, BRIDGE, CHROMIUM, DRIVER):
             if not os.access(program, os.X_OK):
                 sys.exit(f"{program} is missing: tools/packages cockpit")
         os.execvpe("unshare", ["unshare", "--net", sys.executable, *sys.argv], dict(os.environ, **{UNSHARED: "1"}))
@@ -56,6 +72,7 @@ def isolate():
         fcntl.ioctl(any_socket, 0x8914, struct.pack("16sH14x", b"lo", flags))
 
 
+ROOT_DIRECTORY = find_root()
 isolate()
 sys.path.insert(0, str(HERE.parent / "client"))
 
@@ -86,6 +103,8 @@ class Cockpit:
         command = [WS, f"--port={PORT}", "--address=127.0.0.1", f"--local-session={BRIDGE}"]
         if user:
             command = ["setpriv", f"--reuid={user}", "--clear-groups", *command]
+        if ROOT_DIRECTORY:
+            command = ["unshare", "--mount", "sh", "-ec", IN_ROOT, "sh", ROOT_DIRECTORY, *command]
         self.process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=self.log,
                                         stderr=self.log)
         self.wait()

@@ -41,6 +41,18 @@ export function sentenceOf(error) {
         return error.message || cockpit.message(error);
 }
 
+/* With other privileges, other calls are allowed. */
+const permission = cockpit.permission({ admin: true });
+
+/*
+ * For who may have Cockpit's administrative access, and has not turned it on. tlobctl has no names
+ * for errors, so that the sentence is looked at.
+ */
+export function helpOf(error) {
+        return permission.allowed === false && /^Access denied\b/.test(sentenceOf(error))
+                ? "To call as root, turn on administrative access: “Limited access”, above." : null;
+}
+
 const REPORT = ["binding", "unit", "tid", "budget_ns", "elapsed_ns", "running_ns", "waiting_ns", "sleeping_ns"];
 
 const plain = variants =>
@@ -81,16 +93,22 @@ export class Bus {
         }
 
         start() {
-                /* With other privileges, other calls are allowed. */
-                const permission = cockpit.permission({ admin: true });
-                let allowed = permission.allowed;
-                permission.addEventListener("changed", () => {
-                        if (allowed !== null && allowed !== permission.allowed)
-                                this.connect();
-                        allowed = permission.allowed;
-                });
+                this.allowed = permission.allowed;
+                permission.addEventListener("changed", () => this.followPermission(permission.allowed));
                 setInterval(() => this.tick(), 1000);
                 this.connect();
+        }
+
+        /*
+         * It is null while somebody is asked for a password. Calls that are made then wait for
+         * that, and fail if it does.
+         */
+        followPermission(allowed) {
+                if (allowed === null)
+                        return;
+                if (this.state === "failed" || (this.allowed !== null && this.allowed !== allowed))
+                        this.connect();
+                this.allowed = allowed;
         }
 
         /* Of the bus itself, which is always there, or else nothing is. */

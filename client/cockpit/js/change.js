@@ -5,7 +5,7 @@
  * allowed and what is right; here texts only become arguments.
  */
 
-import { checkbox, field, openDialog } from "./dialog.js";
+import { alertBox, checkbox, field, openDialog } from "./dialog.js";
 import { make, quoted } from "./dom.js";
 import { exactDuration, parseBudget } from "./format.js";
 
@@ -40,6 +40,7 @@ const KEYS = [
         ["Executable", "Program or library", "A path, or a library such as libc.so.6; empty: the program of the unit."],
         ["Function", "Function", "Its calls are measured, whichever way they return."],
         ["Syscall", "System call", "Instead of a function, such as fsync; needs no program."],
+        ["Mark", "Mark", "Instead of a function: a window that the program itself opens and ends."],
         ["BudgetSec", "Budget", BUDGET_HELP],
 ];
 
@@ -89,6 +90,6 @@ export function showStack(bus, violation) {
         bus.getStack(violation.id).then(names => {
                 note.textContent = names.length > 0 ? "Innermost first:" : "It is not known: the task was not asleep.";
                 frames.append(...names.map(frame => make("li", {}, quoted(frame))));
-        }, error => note.replaceChildren(quoted(error.message)));
+        }, error => note.replaceWith(alertBox(error)));
         return dialog;
 }

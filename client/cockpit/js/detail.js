@@ -62,8 +62,12 @@ export class Detail {
                                  button("Edit budget", "secondary", () => editBudget(bus, this.binding)),
                                  this.remove));
                 this.update(binding, true);
-                /* That it has room for the first time is a change, too. */
-                this.observer = new ResizeObserver(() => this.drawChart());
+                /*
+                 * That it has room for the first time is a change, too. Drawing in the callback
+                 * itself would be one more, which the browser reports as an error of the page, and
+                 * Cockpit as "Ooops!".
+                 */
+                this.observer = new ResizeObserver(() => requestAnimationFrame(() => this.drawChart()));
                 this.observer.observe(this.chart);
         }
 

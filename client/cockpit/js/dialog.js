@@ -7,12 +7,15 @@
  */
 
 import { button, make, quoted } from "./dom.js";
-import { sentenceOf } from "./bus.js";
+import { helpOf, sentenceOf } from "./bus.js";
 
 let last = 0;
 
-function alertBox(sentence) {
-        return make("div", { class: "tl-alert tl-danger", role: "alert" }, quoted(sentence));
+export function alertBox(error) {
+        const help = helpOf(error);
+
+        return make("div", { class: "tl-alert tl-danger", role: "alert" }, quoted(sentenceOf(error)),
+                    help ? make("p", {}, help) : null);
 }
 
 /* While an action is underway, nothing is pressed twice. */
@@ -27,7 +30,7 @@ async function perform(dialog, place, action) {
                 await action();
                 dialog.close();
         } catch (error) {
-                place.replaceChildren(alertBox(sentenceOf(error)));
+                place.replaceChildren(alertBox(error));
         } finally {
                 for (const control of controls)
                         control.disabled = false;

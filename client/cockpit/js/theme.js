@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Light or dark, as the rest of Cockpit: the shell keeps the choice in "shell:style", and says by
- * an event when it changes. "auto" is the browser's choice.
+ * Round or not, light or dark, as the rest of Cockpit: the shell keeps the choice of light and dark
+ * in "shell:style", and says by an event when it changes. "auto" is the browser's choice.
  */
 
 const KEY = "shell:style";
@@ -15,7 +15,18 @@ function apply(chosen) {
         document.documentElement.classList.toggle("pf-theme-dark", dark);
 }
 
+/*
+ * PatternFly 6 has this variable. The shell, in whose frame the page is, comes with Cockpit and has
+ * what Cockpit has.
+ */
+function isRound() {
+        const shell = window.parent.document.documentElement;
+
+        return window.parent.getComputedStyle(shell).getPropertyValue("--pf-t--global--border--radius--pill") !== "";
+}
+
 export function followTheme() {
+        document.documentElement.classList.toggle("tl-round", isRound());
         window.addEventListener("storage", event => {
                 if (event.key === KEY)
                         apply();

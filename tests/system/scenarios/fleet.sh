@@ -36,6 +36,12 @@ arrived() {
 }
 check "they arrive" until_true arrived
 check "with all their fields" diff <(reports --directory="$central") <(reports)
+# What the OpenTelemetry Collector and Alloy ask journalctl for, in docs/examples.
+found() {
+        journalctl --no-pager -o json _SYSTEMD_UNIT=tlobd.service "$@" | jq -r 'select(.TLOB_END == null).TLOB_BINDING' | grep -cx request
+}
+check "collectors find them by their kind" [ "$(found MESSAGE_ID=270a2c0044b740cdb4f203a0156802cb)" -ge 20 ]
+check "and by their identifier" [ "$(found SYSLOG_IDENTIFIER=tlob)" -ge 20 ]
 matches "a page can be made of them" "$(tlobctl report --directory="$central" --since=1h)" \
         "Latency budgets on $(uname -n)"
 refuse "they close the gate of a rollout" 1 '' tlobctl is-ok --directory="$central" --since=1h request
