@@ -147,6 +147,7 @@ void wire_put_report(Packet *packet, const Report *report) {
         put_peer(packet, &report->peers.woken_by);
         put_peer(packet, &report->peers.preempted_by);
         packet_put_string(packet, report->stack ? stack_blocked_in(report->stack) : NULL);
+        packet_put_string(packet, report->cgroup_path);
 }
 
 /* Words that are looked up in tables. */
@@ -179,6 +180,7 @@ int wire_take_report(Packet *packet, Report *ret, Stack *stack) {
         take_peer(packet, &report.peers.woken_by);
         take_peer(packet, &report.peers.preempted_by);
         frame = packet_take_string(packet);
+        report.cgroup_path = packet_take_string(packet);
         if (packet->failed || !report_is_sound(&report))
                 return -EBADMSG;
         if (frame) {

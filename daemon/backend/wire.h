@@ -11,8 +11,8 @@
  * waits for the answer; between answers, the system's one tells what happens.
  *
  * A question is its WireType and the id of a binding, which the user's one has chosen, and what is
- * in the comment. An answer is WIRE_ANSWER, a positive errno or 0, and a sentence if it is an error;
- * then what is in the comment.
+ * in the comment. An answer is WIRE_ANSWER, a positive errno or 0, and a sentence if it is an
+ * error; then what is in the comment.
  *
  * The system's one believes nothing: see tenant/request.c. Takers return 0, -EBADMSG, or -ENOMEM;
  * whether that was all is for packet_is_good().
@@ -34,9 +34,10 @@ typedef enum WireType {
         WIRE_RESET,
 
         WIRE_ANSWER,
-        WIRE_REPORT, /* instead of an answer, at any time: an id, and a report */
-        WIRE_GONE, /* the same: it is measured no longer; statistics, histogram, why (NULL: all ends) */
-        WIRE_LOST, /* the same: reports that the socket had no room for, since the last time */
+        /* Instead of an answer, at any time, with the id of a binding: */
+        WIRE_REPORT, /* a report */
+        WIRE_GONE,   /* it is measured no longer; statistics, histogram, why (NULL: all ends) */
+        WIRE_LOST,   /* without an id: reports for which there was no room, since the last time */
 } WireType;
 
 /* Of a binding: its name, unit and cgroup, its places, its budgets, and what its file is called. */
@@ -53,7 +54,7 @@ int wire_take_histogram(Packet *packet, Histogram *ret);
 /* Of a stack, only where the task is: all of it is not for everybody. */
 void wire_put_report(Packet *packet, const Report *report);
 
-/* stack: has room for what report->stack is then. */
+/* stack: has room for what report->stack is then. The path is the packet's. */
 int wire_take_report(Packet *packet, Report *ret, Stack *stack);
 
 #endif

@@ -57,7 +57,7 @@ struct Tenants {
         Packet packet;
 };
 
-/* tenant/authority.c: asks polkit; tenant_decided() is called later. A negative errno: it is not. */
+/* tenant/authority.c: asks polkit, and tenant_decided() is called later; or a negative errno. */
 int tenant_ask(Tenant *tenant);
 
 /* tenant/request.c: does what a packet asks, and answers. fd: that came with it, the callee's. */

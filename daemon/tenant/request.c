@@ -60,13 +60,19 @@ static void put_books(Packet *packet, const Statistics *statistics, const Histog
         wire_put_histogram(packet, lengths);
 }
 
+/* Where its task is, which the user may not look up by its id. */
 void tenant_tell_report(Lease *lease, const Report *report) {
         Packet *packet = &lease->tenant->tenants->packet;
+        _cleanup_free_ char *path = NULL;
+        Report told = *report;
+
+        if (cgroup_id_get_path(lease->tenant->tenants->cgroup_root, report->cgroup_id, &path) >= 0)
+                told.cgroup_path = path;
 
         packet_init(packet);
         packet_put_number(packet, WIRE_REPORT);
         packet_put_number(packet, lease->id);
-        wire_put_report(packet, report);
+        wire_put_report(packet, &told);
         tenant_send(lease->tenant, packet, false);
 }
 

@@ -5,7 +5,9 @@
 
 . "${BASH_SOURCE[0]%/*}/assert.sh"
 
+# shellcheck disable=SC2034 # for who includes this
 server=/usr/libexec/tlob-tests/server
+# shellcheck disable=SC2034 # the same
 request='[X-Tlob request]\nFunction=handle_request\nBudgetSec=%s\n'
 
 # One who lingers has a manager without being logged in, if there is who sees to it: rootfs has masked that.
