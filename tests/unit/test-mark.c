@@ -172,7 +172,7 @@ static void test_programs(void **state) {
                 check_list(path);
         }
         (void) fclose(list);
-        assert_true(n >= 14);
+        assert_true(n >= 21);
 }
 
 static void assert_refused(const char *path, const char *place, const char *words) {
