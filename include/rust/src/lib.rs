@@ -216,6 +216,11 @@ macro_rules! __declare {
 
 /// Weak, so that the first of several is that of all; not seen by other libraries. With link-time
 /// optimisation, those of all crates are one piece of assembly, which may have it once.
+///
+/// The first piece of the section aligns it to a page. Otherwise it can begin in the page of the file
+/// with which another segment ends: lld, which is the linker of newer versions of Rust, gives what is
+/// written to only at the start (RELRO) a segment of its own. Both segments map that page, and as the
+/// program starts, the kernel counts in the first one that it finds.
 #[cfg(all(
     target_os = "linux",
     target_pointer_width = "64",
@@ -226,6 +231,15 @@ macro_rules! __declare {
 macro_rules! __object {
     ($name:ident) => {
         core::arch::global_asm!(
+            ".ifndef _.tlob_mark.page",
+            ".pushsection .probes, \"awGR\", \"progbits\", .tlob_mark.page, comdat",
+            concat!(".balign ", $crate::__page!()),
+            ".weak _.tlob_mark.page",
+            ".hidden _.tlob_mark.page",
+            "_.tlob_mark.page: .8byte 0",
+            ".size _.tlob_mark.page, 8",
+            ".popsection",
+            ".endif",
             concat!(".ifndef tlob_mark_", stringify!($name)),
             ".pushsection .probes, \"aw\", \"progbits\"",
             ".balign 8",
@@ -256,6 +270,25 @@ macro_rules! __enabled {
         }
         unsafe { OBJECT.is_enabled() }
     }};
+}
+
+/// The largest that kernels have.
+#[cfg(target_arch = "x86_64")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __page {
+    () => {
+        "4096"
+    };
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __page {
+    () => {
+        "65536"
+    };
 }
 
 // The nop, why it is that, and the note are explained in tlob-mark.h.
