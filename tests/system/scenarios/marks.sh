@@ -112,6 +112,11 @@ printf '%s\n' '[X-Tlob request]' "Executable=$file" 'Mark=request' 'BudgetSec=20
 systemctl daemon-reload
 check "Python: the process gets probes" until_true has_probes 1
 check "Python: and works with one" do_requests 40
+holds "Python: the marks of the service are listed" "$(tlobctl functions -j marked-py 'Mark=*')" \
+        'map(.Name) == ["job", "request"] and all(.[]; .Executable == $file)' --arg file "$file"
+matches "Python: and in which file they are" "$(tlobctl functions marked-py 'Mark=re*')" "^$file +Mark=request +0x"
+refuse "Python: others are not there" 1 "No mark of /usr/bin/python3.* and 1 library matches 'Mark=x\*'" \
+        tlobctl functions marked-py 'Mark=x*'
 equal "Python: each request is a window, also those left by exceptions" "$(field marked-py.service/request .Windows)" 40
 equal "Python: so is each job, however many there are at a time" "$(field marked-py.service/job .Windows)" 40
 for name in request job; do
