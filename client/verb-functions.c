@@ -15,6 +15,7 @@
 
 #include "base/mangled-name.h"
 #include "base/sentence.h"
+#include "base/strings.h"
 #include "binding/binding.h"
 #include "bus-json.h"
 #include "debug-servers.h"
@@ -24,6 +25,9 @@
 #include "elf/library.h"
 #include "elf/mark.h"
 #include "elf/probe-kind.h"
+#include "elf/usdt.h"
+#include "filter.h"
+#include "loaded-files.h"
 #include "note.h"
 #include "unit-query.h"
 #include "verbs.h"
@@ -55,11 +59,19 @@ static bool pattern_matches(const Pattern *pattern, const char *name) {
                                 : strstr(name, pattern->text) != NULL;
 }
 
+static bool wants_marks(const Pattern *pattern) {
+        return pattern->text && strncmp(pattern->text, MARK_KEY, strlen(MARK_KEY)) == 0;
+}
+
 /* "libc.so", "libc.so.6" */
 static bool is_library(const char *name) {
         const char *end = strstr(name, ".so");
 
         return end && (end[3] == '\0' || end[3] == '.');
+}
+
+static bool is_unit(const char *name) {
+        return !strchr(name, '/') && !is_library(name);
 }
 
 /*
@@ -70,7 +82,7 @@ static int find_file(Client *client, const char *name, Root *ret_root, char **re
         int r = 0;
 
         *ret_root = ROOT_OWN;
-        if (!strchr(name, '/') && !is_library(name))
+        if (is_unit(name))
                 return unit_program_query(&client->connection, name, ret_root, ret);
         if (strchr(name, '/')) {
                 *ret = strdup(name);
@@ -94,6 +106,7 @@ typedef struct Search {
         size_t n_files;
         size_t n_functions;
         bool any_stripped;
+        bool any_loaded; /* that is neither the program nor one of its libraries */
 } Search;
 
 /* A function, and what it is in the source. */
@@ -317,14 +330,14 @@ static int complain_none(const Search *search, const char *path) {
         _cleanup_free_ char *files = NULL;
 
         files = one ? strdup(path)
-                    : sentence_make("%s and %zu libraries", path, search->n_files - 1);
+                    : sentence_make("%s and %zu %s", path, search->n_files - 1,
+                                    search->n_files == 2 ? "library" : "libraries");
         if (!files)
                 return -ENOMEM;
         if (search->pattern.text &&
             strncmp(search->pattern.text, USDT_PLACE, strlen(USDT_PLACE)) == 0)
                 warnx("No USDT probe of %s matches '%s'", files, search->pattern.text);
-        else if (search->pattern.text &&
-                 strncmp(search->pattern.text, MARK_KEY, strlen(MARK_KEY)) == 0)
+        else if (wants_marks(&search->pattern))
                 warnx("No mark of %s matches '%s'", files, search->pattern.text);
         else if (search->n_functions == 0)
                 warnx("%s name%s no functions%s%s", files, one ? "s" : "",
@@ -387,8 +400,55 @@ static int look_through_libraries(Search *search, const char *program) {
         return r;
 }
 
+static int is_mark(const UsdtNote *note, void *userdata) {
+        MarkSide side;
+
+        return mark_parse_probe(note->provider, note->name, &side) > 0;
+}
+
+/* A file that cannot be read, or is none of ELF, has no marks. */
+static int look_for_marks(Search *search, const Root *root, const char *path) {
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        int r;
+
+        r = elf_file_open_in(root, path, &elf, NULL);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        if (elf_file_visit_usdt(elf, is_mark, NULL) <= 0)
+                return 0;
+        search->any_loaded = true;
+        return look_through(search, elf);
+}
+
+/* Interpreters have the marks of their programs in files that these open, see tlob-mark-file(3). */
+static int look_through_loaded(Client *client, Search *search, const char *name,
+                               const char *program) {
+        _cleanup_free_ char *unit = unit_name_complete(name);
+        _cleanup_(strings_freep) char **paths = NULL;
+        _cleanup_(root_done) Root root = ROOT_OWN;
+        uint32_t pid;
+        int r;
+
+        if (!unit)
+                return -ENOMEM;
+        pid = unit_main_pid_query(&client->connection, unit);
+        if (pid == 0)
+                return 0;
+        r = loaded_files_list(pid, &paths);
+        if (r >= 0)
+                r = root_of_process(pid, &root);
+        if (r == -EACCES || r == -EPERM)
+                note("Only root sees which files the main process of %s has loaded", unit);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        for (char **path = paths; path && *path && r >= 0; path++)
+                if (!streq(*path, program))
+                        r = look_for_marks(search, &root, *path);
+        return r;
+}
+
 /* Returns 0, -ENOMEM, or another negative errno after it has said what is wrong. */
-static int search_file(const Client *client, Search *search, const char *path) {
+static int search_file(Client *client, Search *search, const char *name, const char *path) {
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         _cleanup_free_ char *error = NULL;
         int r;
@@ -400,6 +460,8 @@ static int search_file(const Client *client, Search *search, const char *path) {
                 r = look_through(search, elf);
         if (r >= 0 && client->options.libraries)
                 r = look_through_libraries(search, path);
+        if (r >= 0 && is_unit(name) && wants_marks(&search->pattern))
+                r = look_through_loaded(client, search, name, path);
         if (r >= 0)
                 r = take_remarks_back(search);
         return r >= 0 && json_object_array_length(search->rows) == 0 ? complain_none(search, path)
@@ -440,12 +502,13 @@ static int show(Client *client, const char *name, const char *pattern) {
         search.in_table = output->json == JSON_OFF;
         r = find_file(client, name, &search.root, &path);
         if (r >= 0)
-                r = search_file(client, &search, path);
+                r = search_file(client, &search, name, path);
         if (r < 0)
                 return r;
         if (output->json != JSON_OFF)
                 return output_json(output, rows);
-        r = output_table(output, fields + !client->options.libraries, rows, "function");
+        r = output_table(output, fields + !(client->options.libraries || search.any_loaded), rows,
+                         "function");
         note_fetched(&search);
         return r;
 }

@@ -51,8 +51,34 @@ struct tlob_mark {
 #define TLOB_INLINE_ extern inline __attribute__((gnu_inline, always_inline, artificial, unused))
 #endif
 
-/* TLOB_OBJECT_: weak, so that the first of several is that of all; not seen by other libraries. */
 #if TLOB_MARK_IS_COMPILED_
+
+/*
+ * A piece of the section that aligns it to a page, once in a program. Otherwise it can begin in the
+ * page of the file with which another segment ends: lld gives what is written to only at the start
+ * (RELRO) a segment of its own. Both segments map that page, and as the program starts, the kernel
+ * counts in the first one that it finds. The places refer to it, so that no linker drops it.
+ */
+#ifdef __x86_64__
+#define TLOB_PAGE_ "4096"
+#define TLOB_NONE_ "R_X86_64_NONE"
+#else
+#define TLOB_PAGE_ "65536"
+#define TLOB_NONE_ "R_AARCH64_NONE"
+#endif
+
+#define TLOB_ALIGN_                                                                                \
+        __asm__(".ifndef _.tlob_mark.page\n"                                                       \
+                ".pushsection .probes, \"awG\", \"progbits\", .tlob_mark.page, comdat\n"           \
+                ".balign " TLOB_PAGE_ "\n"                                                         \
+                ".weak _.tlob_mark.page\n"                                                         \
+                ".hidden _.tlob_mark.page\n"                                                       \
+                "_.tlob_mark.page: .8byte 0\n"                                                     \
+                ".size _.tlob_mark.page, 8\n"                                                      \
+                ".popsection\n"                                                                    \
+                ".endif\n");
+
+/* Weak, so that the first of several is that of all; not seen by other libraries. */
 
 #ifdef __cplusplus
 #define TLOB_EXTERN_ extern "C"
@@ -61,6 +87,7 @@ struct tlob_mark {
 #endif
 
 #define TLOB_OBJECT_(mark)                                                                         \
+        TLOB_ALIGN_                                                                                \
         TLOB_EXTERN_ __attribute__((visibility("hidden"))) struct tlob_mark tlob_mark_##mark;      \
         __attribute__((visibility("hidden"), weak, used, section(".probes"),                       \
                        aligned(8))) struct tlob_mark tlob_mark_##mark = { 0, { 0, 0, 0 } };
@@ -77,6 +104,7 @@ struct tlob_mark {
 #define TLOB_PASS_(mark, side, arguments, ...)                                                     \
         __asm__ __inline__ __volatile__(                                                           \
                 "990: nop\n"                                                                       \
+                ".reloc 990b, " TLOB_NONE_ ", _.tlob_mark.page\n"                                  \
                 ".pushsection .note.stapsdt, \"?\", \"note\"\n"                                    \
                 ".balign 4\n"                                                                      \
                 ".4byte 8, 992f - 991f, 3\n"                                                       \

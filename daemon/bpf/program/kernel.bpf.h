@@ -116,6 +116,17 @@ struct mm_struct___bitmap {
 	} flags;
 };
 
+/* Where that is kept since Linux 7.3. */
+enum task_dumpable {
+	TASK_DUMPABLE_OFF,
+	TASK_DUMPABLE_OWNER, /* the user who has the process may look into it */
+	TASK_DUMPABLE_ROOT,
+};
+
+struct task_exec_state {
+	enum task_dumpable dumpable;
+};
+
 typedef struct {
 	__u32 val;
 } kuid_t;
@@ -170,6 +181,7 @@ struct task_struct {
 	struct bpf_local_storage *bpf_storage;
 	struct mm_struct *mm;
 	const struct cred *cred;
+	struct task_exec_state *exec_state;
 	unsigned long sas_ss_sp; /* the stack for signal handlers that want one */
 	unsigned long sas_ss_size;
 #if defined(__TARGET_ARCH_x86)

@@ -173,6 +173,14 @@ static __always_inline unsigned long mm_flags(struct mm_struct *mm)
 	return BPF_CORE_READ(mm, flags);
 }
 
+/* May the user who has the task look into it? */
+static __always_inline bool task_is_dumpable(struct task_struct *task, struct mm_struct *mm)
+{
+	if (bpf_core_field_exists(task->exec_state))
+		return BPF_CORE_READ(task, exec_state, dumpable) == TASK_DUMPABLE_OWNER;
+	return (mm_flags(mm) & MMF_DUMPABLE_MASK) == SUID_DUMP_USER;
+}
+
 /*
  * May that user look into the current task, as with ptrace()? Not into one that has more rights by
  * its program: a file that is setuid, or has capabilities. Global, so that the verifier looks at it
@@ -186,7 +194,7 @@ __noinline int task_is_owned_by(__u32 user)
 
 	return mm && BPF_CORE_READ(cred, uid.val) == user &&
 	       BPF_CORE_READ(cred, euid.val) == user && BPF_CORE_READ(cred, suid.val) == user &&
-	       (mm_flags(mm) & MMF_DUMPABLE_MASK) == SUID_DUMP_USER;
+	       task_is_dumpable(task, mm);
 }
 
 static __always_inline void holders_forget(struct tlob_task *t)

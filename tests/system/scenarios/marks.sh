@@ -66,6 +66,76 @@ for name in request batch; do
         check "C++: the books of '$name' balance" balanced "marked-cc.service/$name"
 done
 
+printf '[Service]\nType=oneshot\nExecStart=%s 100\n' "$tests/mark-example-rs" >"$etc/marked-rs.service"
+mkdir "$etc/marked-rs.service.d"
+printf '%s\n' '[X-Tlob request]' 'Mark=request' 'BudgetSec=20ms' '[X-Tlob job]' 'Mark=job' 'BudgetSec=10s' \
+        >"$etc/marked-rs.service.d/tlob.conf"
+systemctl daemon-reload
+check "Rust: its marks are bound" until_true says marked-rs.service/job "is not running"
+systemctl start marked-rs
+equal "Rust: each request is a window, however it is left" "$(field marked-rs.service/request .Windows)" 100
+check "Rust: each long one is a violation" [ "$(field marked-rs.service/request .Violations)" -ge 10 ]
+equal "Rust: and what ends on another thread" "$(field marked-rs.service/job '[.Windows, .Violations] | @csv')" '"100,0"'
+for name in request job; do
+        check "Rust: the books of '$name' balance" balanced "marked-rs.service/$name"
+done
+
+# A service in Python, which runs already when it gets a budget. It reads numbers from a pipe.
+file=/usr/lib/marked-py/marks.so
+mkdir "${file%/*}"
+mkfifo /run/marked-py
+exec {numbers}<>/run/marked-py
+check "Python: a file of marks is made" python3 -m tlob -o "$file" request job:key
+holds "Python: it has them" "$(tlobctl functions -j "$file" 'Mark=*')" 'map(.Name) == ["job", "request"]'
+printf '[Service]\nExecStart=/usr/bin/python3 %s %s\nStandardInput=file:/run/marked-py\n' "$tests/mark.py" "$file" \
+        >"$etc/marked-py.service"
+systemctl daemon-reload
+systemctl start marked-py
+
+# It does so many, and all have been done.
+do_requests() {
+        local before
+
+        before=$(journalctl --boot -q -o cat -u marked-py | grep -c '^Did ')
+        echo "$1" >&"$numbers"
+        until_true sh -c "[ \$(journalctl --boot -q -o cat -u marked-py | grep -c '^Did ') -gt $before ]"
+}
+
+has_probes() { # PROCESSES
+        [ "$(counter marked-py.service/request processes)" -ge "$1" ] && [ "$(counter marked-py.service/job processes)" -ge "$1" ]
+}
+
+check "Python: it works without a budget" do_requests 10
+mkdir "$etc/marked-py.service.d"
+printf '%s\n' '[X-Tlob request]' "Executable=$file" 'Mark=request' 'BudgetSec=20ms' \
+        '[X-Tlob job]' "Executable=$file" 'Mark=job' 'BudgetSec=20ms' >"$etc/marked-py.service.d/tlob.conf"
+systemctl daemon-reload
+check "Python: the process gets probes" until_true has_probes 1
+check "Python: and works with one" do_requests 40
+holds "Python: the marks of the service are listed" "$(tlobctl functions -j marked-py 'Mark=*')" \
+        'map(.Name) == ["job", "request"] and all(.[]; .Executable == $file)' --arg file "$file"
+matches "Python: and in which file they are" "$(tlobctl functions marked-py 'Mark=re*')" "^$file +Mark=request +0x"
+refuse "Python: others are not there" 1 "No mark of /usr/bin/python3.* and 1 library matches 'Mark=x\*'" \
+        tlobctl functions marked-py 'Mark=x*'
+equal "Python: each request is a window, also those left by exceptions" "$(field marked-py.service/request .Windows)" 40
+equal "Python: so is each job, however many there are at a time" "$(field marked-py.service/job .Windows)" 40
+for name in request job; do
+        check "Python: long ones of '$name' are violations" [ "$(field "marked-py.service/$name" .Violations)" -ge 4 ]
+        check "Python: the books of '$name' balance" balanced "marked-py.service/$name"
+done
+end=$(wait_for_entry '.TLOB_BINDING == "marked-py.service/request" and .TLOB_END != null and
+        (.TLOB_SLEEPING_NS | tonumber) > 40000000' -t tlob)
+holds "Python: a long request is in the journal" "$end" '.TLOB_END == "stop" and (.TLOB_ELAPSED_NS | tonumber) >= 50000000 and
+        .TLOB_UNIT == "marked-py.service"'
+systemctl restart marked-py
+check "Python: the next process gets probes" until_true has_probes 2
+check "Python: and tlobd restarts" systemctl restart tlobd
+check "Python: they are there again" until_true has_probes 1
+check "Python: another go" do_requests 40
+equal "Python: none is missed" "$(field marked-py.service/request .Windows) $(field marked-py.service/job .Windows)" "80 80"
+equal "Python: it knows nothing of all this" "$(journalctl --boot -q -o cat -u marked-py | grep -ci tlob)" 0
+systemctl stop marked-py
+
 # At run time, by both ways.
 check "tlobctl adds one" tlobctl add-binding added --executable="$example" --mark=request --budget=10s
 check "as does D-Bus" busctl --quiet call org.tlob1 /org/tlob1 org.tlob1.Manager AddBinding 'sa{sv}t' called 3 \
@@ -87,6 +157,6 @@ refuse "the kernel's monitor" 1 "[Bb]ack end 'kernel'" \
 refuse "a pattern that nothing matches" 1 "No mark of $example matches 'Mark=x\*'" tlobctl functions "$example" 'Mark=x*'
 
 tlobctl remove-binding added called
-rm -r "$etc"/marked.service* "$etc/marked-cc.service" /etc/tlob/bindings.d/marks.conf
+rm -r "$etc"/marked{,-py,-rs}.service* "$etc/marked-cc.service" /usr/lib/marked-py /etc/tlob/bindings.d/marks.conf
 systemctl daemon-reload
 finish

@@ -29,22 +29,26 @@ none_loaded() {
 }
 
 all_files >"$run/before"
-check "they can be installed" dpkg --install "$tests"/old/{tlobctl,tlobd,libtlob-dev}_*.deb
+check "they can be installed" dpkg --install "$tests"/old/{tlobctl,tlobd,libtlob-mark0,libtlob-dev,python3-tlob}_*.deb
 equal "the service runs, now and after the next boot" "$(systemctl is-active tlobd; systemctl is-enabled tlobd)" $'active\nenabled'
 equal "what is optional does not" "$(systemctl is-active tlob-metrics.timer; systemctl is-enabled tlob-metrics.timer)" $'inactive\ndisabled'
 check "a violation is reported, as their own test has it" "$tests/violation"
 matches "and explained" "$(journalctl --boot -x -t tlob --no-pager)" 'budget'
 
+check "Python writes files of marks" python3 -m tlob -o "$run/marks.so" handler
+equal "and loads them" "$(python3 -c "import tlob; print(tlob.load('$run/marks.so'), tlob.mark('handler').enabled())")" \
+        "True False"
+
 mkdir -p /var/lib/prometheus/node-exporter
 systemctl start tlob-metrics.timer
 check "what is optional can be had" until_true test -s /var/lib/prometheus/node-exporter/tlob.prom
-upgraded_while_measuring dpkg --install --force-confold "$tests"/new/{tlobctl,tlobd,libtlob-dev}_*.deb
+upgraded_while_measuring dpkg --install --force-confold "$tests"/new/{tlobctl,tlobd,libtlob-mark0,libtlob-dev,python3-tlob}_*.deb
 equal "the version is another" "$(dpkg-query --show --showformat='${Version}' tlobd)" 0.1~test2
 
 mapfile -t programs < <(programs_of "$(main_pid)")
 check "it has programs in the kernel" test ${#programs[@]} -gt 0
 refuse "which are found there" 1 '' none_loaded "${programs[@]}"
-check "they can be removed" dpkg --remove tlobd tlobctl libtlob-dev
+check "they can be removed" dpkg --remove tlobd tlobctl libtlob-mark0 libtlob-dev python3-tlob
 equal "nothing runs" "$(systemctl is-active tlobd tlob-metrics.timer | xargs)" "inactive inactive"
 check "and nothing is in the kernel" until_true none_loaded "${programs[@]}"
 check "no metrics are left that nobody writes" test ! -e /var/lib/prometheus/node-exporter/tlob.prom
@@ -52,7 +56,7 @@ rm -r /var/lib/prometheus
 check "what was configured is still there" ls /etc/tlob/tlobd.conf /etc/tlob/bindings.d/README
 check "and so it is when they come back" dpkg --install "$tests"/new/{tlobctl,tlobd}_*.deb
 check "with the binding" until_true binding_has stays State active
-check "they can be purged" dpkg --purge tlobd tlobctl libtlob-dev
+check "they can be purged" dpkg --purge tlobd tlobctl libtlob-mark0 libtlob-dev python3-tlob
 all_files >"$run/after"
 equal "and leave nothing" "$(diff "$run/before" "$run/after")" ""
 check "in /run, too" test ! -e /run/tlob

@@ -21,11 +21,11 @@ all_files() {
 
 all_files >"$run/before"
 check "they can be installed" by_rpm --install "$tests"/rpms/old/*.rpm
-check "what is there is what was packaged" by_rpm --verify tlobd tlobctl tlobd-cockpit libtlob-devel
+check "what is there is what was packaged" by_rpm --verify tlobd tlobctl tlobd-cockpit libtlob-mark libtlob-devel python3-tlob
 check "the service can be started" systemctl start tlobd
 check "a violation is reported" "$tests/violation"
 upgraded_while_measuring by_rpm --upgrade "$tests"/rpms/new/*.rpm
-check "they can be erased" by_rpm --erase tlobd tlobctl tlobd-cockpit libtlob-devel
+check "they can be erased" by_rpm --erase tlobd tlobctl tlobd-cockpit libtlob-mark libtlob-devel python3-tlob
 equal "nothing runs" "$(systemctl is-active tlobd tlob-metrics.timer | xargs)" "inactive inactive"
 all_files >"$run/after"
 equal "what was changed by hand is left, and nothing else" "$(diff "$run/before" "$run/after" | grep '^[<>]' | xargs)" \
