@@ -69,7 +69,7 @@ void wire_put_statistics(Packet *packet, const Statistics *statistics) {
 }
 
 void wire_take_statistics(Packet *packet, Statistics *ret) {
-        uint64_t words[sizeof(*ret) / sizeof(uint64_t)];
+        uint64_t words[sizeof(*ret) / sizeof(uint64_t)] = {};
 
         for (size_t i = 0; i < ELEMENTSOF(words); i++)
                 words[i] = packet_take_number(packet);

@@ -398,23 +398,23 @@ static int delegate_next_notice(Backend *backend, BackendNotice *ret) {
         DelegateBackend *b = DELEGATE(backend);
 
         if (b->news) {
-                *ret = (BackendNotice){
-                        .level = LOG_NOTICE,
-                        .index = BACKEND_NO_INDEX,
-                        .text = TAKE_PTR(b->news),
-                };
+                *ret = (BackendNotice){ .level = LOG_NOTICE, .index = BACKEND_NO_INDEX };
+                ret->text = TAKE_PTR(b->news);
                 return 1;
         }
-        for (size_t i = 0; i < b->n_entries; i++)
-                if (b->entries[i].news) {
-                        *ret = (BackendNotice){
-                                .level = b->entries[i].is_final ? LOG_WARNING : LOG_DEBUG,
-                                .index = (uint32_t) i,
-                                .is_final = b->entries[i].is_final,
-                                .text = TAKE_PTR(b->entries[i].news),
-                        };
-                        return 1;
-                }
+        for (size_t i = 0; i < b->n_entries; i++) {
+                Entry *entry = &b->entries[i];
+
+                if (!entry->news)
+                        continue;
+                *ret = (BackendNotice){
+                        .level = entry->is_final ? LOG_WARNING : LOG_DEBUG,
+                        .index = (uint32_t) i,
+                        .is_final = entry->is_final,
+                };
+                ret->text = TAKE_PTR(entry->news);
+                return 1;
+        }
         return 0;
 }
 
