@@ -236,10 +236,12 @@ static void drop_silent(Tenants *tenants) {
 }
 
 static int on_connection(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        struct sockaddr_un unnamed;
+        socklen_t size = sizeof(unnamed);
         Tenants *tenants = userdata;
         int connection;
 
-        connection = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        connection = accept4(fd, (struct sockaddr *) &unnamed, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (connection < 0)
                 return 0;
         drop_silent(tenants);
