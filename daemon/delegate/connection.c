@@ -139,7 +139,8 @@ int connection_open(Connection *c, const char *path, char **ret_error) {
         r = connection_ask(c, -EBADF, ret_error);
         if (r < 0)
                 connection_close(c);
-        return r;
+        /* It still has to do with the one before. */
+        return r == -EBUSY ? -ENOTCONN : r;
 }
 
 int connection_next(Connection *c, Packet *packet) {

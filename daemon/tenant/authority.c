@@ -37,14 +37,22 @@ static int read_start_time(pid_t pid, uint64_t *ret) {
         return 0;
 }
 
+/* Once: anybody can connect as often as he likes. */
+static void complain(const Tenant *tenant, const char *why) {
+        if (!tenant->tenants->has_complained)
+                log_notice(
+                        "polkit cannot tell whether users may have their own units measured: %s.",
+                        why);
+        tenant->tenants->has_complained = true;
+}
+
 static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         Tenant *tenant = userdata;
         int may = 0;
 
         tenant->asking = sd_bus_slot_unref(tenant->asking);
         if (sd_bus_message_is_method_error(reply, NULL))
-                log_notice("polkit cannot tell whether user %u may have own units measured: %s.",
-                           tenant->user, sd_bus_message_get_error(reply)->message);
+                complain(tenant, sd_bus_message_get_error(reply)->message);
         else if (sd_bus_message_enter_container(reply, 'r', "bba{ss}") < 0 ||
                  sd_bus_message_read(reply, "b", &may) < 0)
                 may = 0;

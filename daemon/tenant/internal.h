@@ -25,7 +25,7 @@ typedef enum TenantState {
         TENANT_IS_NEW,   /* it has said nothing yet */
         TENANT_IS_ASKED, /* polkit is asked about it */
         TENANT_IS_KNOWN, /* it may have bindings here */
-        TENANT_IS_GONE,  /* to be freed when nothing of it is under way */
+        TENANT_IS_GONE,  /* without a connection, while a file is being looked at for it */
 } TenantState;
 
 typedef struct Tenant {
@@ -54,6 +54,7 @@ struct Tenants {
         int cgroup_root;
         Tenant *first;
         size_t n;
+        bool has_complained; /* that polkit does not answer */
         Packet packet;
 };
 

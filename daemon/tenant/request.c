@@ -160,9 +160,9 @@ static int check_file(const Binding *binding, int fd, char **ret_error) {
         if (!filesystem_answers(fd))
                 return sentence_error(
                         -EOPNOTSUPP, ret_error,
-                        "%s is on a file system that may not answer (FUSE, a network "
-                        "or an overlay), where nothing is measured for users: copy it "
-                        "to a local one",
+                        "%s is on a file system that may not answer (FUSE, a network, "
+                        "or an overlay that is not the machine's), where nothing is measured "
+                        "for users: copy it to a local one",
                         binding->lent.file);
         return 0;
 }

@@ -51,7 +51,7 @@ static void tenant_free(Tenant *tenant) {
         free(tenant);
 }
 
-/* Reports that had no room, as soon as there is some. */
+/* Reports that had no room, when the tenant is there to read. */
 static void tell_lost(Tenant *tenant) {
         Packet *packet = &tenant->tenants->packet;
 
@@ -97,7 +97,7 @@ void tenant_decided(Tenant *tenant, bool may) {
                 return;
         }
         tenant->state = TENANT_IS_KNOWN;
-        log_info("The tlobd of user %u has bindings measured here.", tenant->user);
+        log_debug("The tlobd of user %u has bindings measured here.", tenant->user);
         tenant_begin_answer(packet, 0, NULL);
         tenant_send(tenant, packet, true);
 }
@@ -105,7 +105,7 @@ void tenant_decided(Tenant *tenant, bool may) {
 static bool has_hung_up(const Tenant *tenant) {
         struct pollfd poll_fd = { .fd = tenant->fd };
 
-        return poll(&poll_fd, 1, 0) > 0;
+        return tenant->state != TENANT_IS_GONE && poll(&poll_fd, 1, 0) > 0;
 }
 
 /* One that has hung up need not have been heard of yet: it may be resting. */
@@ -114,7 +114,7 @@ static bool has_other(const Tenant *tenant) {
                 next = t->next;
                 if (t == tenant || t->user != tenant->user || t->state == TENANT_IS_NEW)
                         continue;
-                if (!has_hung_up(t))
+                if (!has_hung_up(t) || t->waiting)
                         return true;
                 tenant_free(t);
         }
@@ -139,6 +139,21 @@ static void welcome(Tenant *tenant, Packet *packet) {
                 if (r < 0)
                         tenant_decided(tenant, false);
         }
+}
+
+/*
+ * Its user has no other one as long as a file is being looked at for it: nobody is to keep all who
+ * read files busy.
+ */
+static void tenant_leave(Tenant *tenant) {
+        if (!tenant->waiting) {
+                tenant_free(tenant);
+                return;
+        }
+        tenant->state = TENANT_IS_GONE;
+        tenant->rest = sd_event_source_disable_unref(tenant->rest);
+        tenant->source = sd_event_source_disable_unref(tenant->source);
+        tenant->fd = safe_close(tenant->fd);
 }
 
 static int on_rested(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -186,9 +201,7 @@ static int on_packet(sd_event_source *source, int fd, uint32_t revents, void *us
                 rest(tenant, now_usec() - begin);
                 return 0;
         }
-        if (tenant->state == TENANT_IS_KNOWN)
-                log_info("The tlobd of user %u has gone.", tenant->user);
-        tenant_free(tenant);
+        tenant_leave(tenant);
         return 0;
 }
 
@@ -262,9 +275,15 @@ static void on_gone(Binding *binding, const Statistics *final, const Histogram *
 static void on_file(unsigned question, void *userdata) {
         Tenants *tenants = userdata;
 
-        for (Tenant *t = tenants->first; t; t = t->next)
-                if (t->waiting && t->waiting->question == question)
+        for (Tenant *t = tenants->first, *next; t; t = next) {
+                next = t->next;
+                if (!t->waiting || t->waiting->question != question)
+                        continue;
+                if (t->state == TENANT_IS_GONE)
+                        tenant_free(t);
+                else
                         tenant_go_on(t);
+        }
 }
 
 static const LentHandlers handlers = {
