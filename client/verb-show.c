@@ -25,6 +25,7 @@ static const Field manager_fields[] = {
         { "NBindings", "Bindings", FIELD_COUNT },
         { "NActive", "Active", FIELD_COUNT },
         { "NFailed", "Failed", FIELD_PROBLEM },
+        { "shown-users", "For users", FIELD_OPTIONAL },
         { "Windows", "Windows", FIELD_COUNT },
         { "Violations", "Violations", FIELD_PROBLEM },
         { "Lost", "Lost reports", FIELD_PROBLEM },
@@ -147,6 +148,17 @@ static int add_usage(json_object *manager) {
         return text ? json_add_string(manager, "shown-usage", text) : -ENOMEM;
 }
 
+/* Where there are any: they are nobody's but theirs. */
+static int add_users(json_object *manager) {
+        uint64_t n = json_number(manager, "NUserBindings");
+        _cleanup_free_ char *text = NULL;
+
+        if (n == 0 || n == UINT64_MAX)
+                return 0;
+        text = sentence_make("%" PRIu64 " bindings, which 'tlobctl --user' shows to them", n);
+        return text ? json_add_string(manager, "shown-users", text) : -ENOMEM;
+}
+
 static int show_status(Client *client, json_object *manager, json_object *bindings) {
         Output *output = &client->output;
         _cleanup_free_ char *title = NULL;
@@ -165,6 +177,8 @@ static int show_status(Client *client, json_object *manager, json_object *bindin
         if (!title)
                 return -ENOMEM;
         r = add_usage(manager);
+        if (r >= 0)
+                r = add_users(manager);
         if (r >= 0)
                 r = output_sheet(output, title, manager_fields, manager);
         if (r >= 0 && bindings)

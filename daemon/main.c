@@ -121,16 +121,12 @@ static int serve(Manager *manager, Bus **bus, Tenants **tenants) {
         r = manager_start_loop(manager);
         if (r >= 0)
                 r = bus_open(manager, bus);
+        if (r >= 0 && arg_scope == RUNTIME_SCOPE_SYSTEM)
+                r = tenants_new(manager, bus_get_asking_connection(*bus), WIRE_SOCKET, tenants);
         if (r >= 0)
                 r = manager_start(manager, bus_get_asking_connection(*bus));
         if (r < 0)
                 return r;
-        if (arg_scope == RUNTIME_SCOPE_SYSTEM)
-                r = tenants_new(manager, bus_get_asking_connection(*bus), WIRE_SOCKET, tenants);
-        if (r < 0)
-                log_warning_errno(r, "Nothing is measured for users: cannot listen at %s: %m",
-                                  WIRE_SOCKET);
-
         r = sd_event_loop(manager_get_event(manager));
         if (r < 0)
                 return log_error_errno(r, "The event loop failed: %m");

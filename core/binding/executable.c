@@ -343,6 +343,7 @@ static int open_lent(const Binding *binding, char **ret_inner_path, ElfFile **re
         if (r < 0)
                 return sentence_error(r, ret_error, "Cannot read %s: %s", binding->lent.file,
                                       strerror(-r));
+        elf_file_ignore_links(elf);
         name = strdup(binding->lent.file);
         if (!name || elf_file_set_name(elf, name) < 0)
                 return -ENOMEM;

@@ -49,6 +49,7 @@ typedef struct Config {
         unsigned overall_rate_limit_burst; /* of all */
         unsigned bindings_max;             /* bindings that can be active at once */
         unsigned bindings_per_user_max;    /* that a user other than root may add */
+        unsigned user_bindings_max;        /* that the tlobd of one user can have; 0: nobody's */
         unsigned spare_instances; /* kept for instances that nobody knows yet, of each template */
         unsigned tasks_max;       /* tasks that can be measured at once */
         size_t ring_buffer_size;  /* bytes, a power of two */

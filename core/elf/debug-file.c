@@ -145,6 +145,8 @@ static ElfFile *find_by_link(ElfFile *elf) {
         const char *name;
         GElf_Word crc;
 
+        if (elf->ignores_links)
+                return NULL;
         name = dwelf_elf_gnu_debuglink(elf->elf, &crc);
         directory = name && is_plain_name(name) ? directory_of(elf) : NULL;
         if (!directory)
@@ -250,7 +252,7 @@ static ElfFile *find_common(ElfFile *elf) {
 ElfFile *elf_file_open_common(ElfFile *elf) {
         if (!elf->debug.has_looked_common) {
                 elf->debug.has_looked_common = true;
-                elf->debug.common = find_common(elf);
+                elf->debug.common = elf->ignores_links ? NULL : find_common(elf);
         }
         return elf->debug.common;
 }

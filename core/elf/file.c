@@ -110,7 +110,8 @@ static int open_regular(const Root *root, const char *inside, const char *path, 
                 return sentence_error(-EINVAL, ret_error, "%s is not a regular file", path);
 
         (void) snprintf(proc, sizeof(proc), "/proc/self/fd/%i", fd);
-        reopened = open(proc, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+        /* Not waiting for who has a lease on it. */
+        reopened = open(proc, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
         if (reopened < 0)
                 return open_failed(-errno, path, ret_error);
 
@@ -292,6 +293,11 @@ int elf_file_open_dwarf_in(const Root *root, const char *path, ElfFile **ret) {
 void elf_file_set_debug_directory(ElfFile *elf, const char *directory) {
         elf->is_altered = true;
         elf->debug_directory = directory;
+}
+
+void elf_file_ignore_links(ElfFile *elf) {
+        elf->is_altered = true;
+        elf->ignores_links = true;
 }
 
 void elf_file_set_debug_finder(ElfFile *elf, ElfDebugFinder finder, void *userdata) {

@@ -70,6 +70,9 @@ const char *elf_file_path(const ElfFile *elf);
 /* The GNU build-id in hexadecimal, owned by elf; NULL if there is none. */
 const char *elf_file_build_id(const ElfFile *elf);
 
+/* Other files that it names, of debug information, are not opened: it is somebody else's. */
+void elf_file_ignore_links(ElfFile *elf);
+
 /*
  * Where separate debug files are looked for; /usr/lib/debug at first. directory must outlive elf.
  * See elf/debug-file.h.

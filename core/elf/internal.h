@@ -33,9 +33,10 @@ struct ElfFile {
         DebugFiles debug;
         GoTable go;
         bool has_read_go;
-        bool has_symbols; /* were they asked for? */
-        bool is_patient;  /* elf_file_set_patient() */
-        bool is_altered;  /* by one of elf_file_set_...(), or not opened as a program */
+        bool has_symbols;   /* were they asked for? */
+        bool is_patient;    /* elf_file_set_patient() */
+        bool ignores_links; /* elf_file_ignore_links() */
+        bool is_altered;    /* by one of elf_file_set_...(), or not opened as a program */
 };
 
 static inline uint64_t elf_file_size(const ElfFile *elf) {

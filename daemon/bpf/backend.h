@@ -59,7 +59,7 @@ typedef struct BpfBackend {
         SiteTable start_sites;
         SiteTable stop_sites;
         Calls calls;
-        Crowd owned_crowd; /* see SiteProbes */
+        Crowd owned_crowds[OWNED_CROWDS]; /* see SiteProbes */
         ProcessReader processes;
         int epoll_fd;                /* of records and processes */
         Pins *pins;                  /* NULL: this kernel or sandbox has none */

@@ -18,6 +18,9 @@
 #define CROWD_BURST_MAX     64 /* new ones within CROWD_BURST_NS */
 #define CROWD_BURST_NS      1000000000ULL
 
+/* What each user has: users whose ids are so far apart share one. */
+#define OWNED_CROWDS 64
+
 typedef struct Crowd {
         uint64_t burst_begin_ns;
         unsigned burst;

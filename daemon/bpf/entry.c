@@ -130,7 +130,7 @@ static int make_keys(const BpfBackend *b, const Entry *entry, const Binding *bin
 
         *keys = (SiteKeys){
                 .start.by_process = entry->by_process,
-                .start.is_owned = entry->by_process && entry->owner,
+                .start.owner = entry->owner,
                 .start.dev = resolved->device,
                 .start.inode = resolved->inode,
                 .start.kind = kind_of(entry, resolved->sites.start_event),

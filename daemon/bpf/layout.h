@@ -242,9 +242,9 @@ enum tlob_process_event {
 
 struct tlob_process_record {
         __u32 event; /* enum tlob_process_event */
-        __u32 unit;  /* TLOB_UNIT_NONE: the event has to do with none */
-        __u32 tgid;  /* as the kernel counts */
-        __u32 pid;   /* the same in the daemon's pid namespace, 0 if not visible there */
+        __u32 unit; /* TLOB_UNIT_NONE: the event has to do with none; UNWINDS: whose window it is */
+        __u32 tgid; /* as the kernel counts */
+        __u32 pid;  /* the same in the daemon's pid namespace, 0 if not visible there */
         __u64 time_ns;
 };
 
@@ -477,7 +477,7 @@ struct tlob_task {
         __u16 arrived;        /* a hook has seen it get the CPU that it runs on, at last_ns */
         __u16 last_cpu;       /* that it has left last: the low bits of its number */
         __u32 queued;         /* it is in unarmed_slots, or untimed_slots */
-        __u32 reserved;
+        __u32 owner;          /* of the binding of the window that began last */
         __u32 wait_cpu; /* the CPU that it waits for; TLOB_NO_CPU: another one than it began to */
         __u32 unwinding_epoch; /* the last one in which its process was told; 0: it was not */
         __u64 n_sleeps;

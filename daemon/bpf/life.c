@@ -73,31 +73,41 @@ static void on_report(const Report *report, void *userdata) {
         b->handler(report, b->userdata);
 }
 
-static bool admits_all(const Site *site, uint32_t tgid, const void *userdata) {
-        return true;
+/* A process that is told of, and whose it is: (uid_t) -1: it is gone, or nobody asks. */
+typedef struct Newcomer {
+        const BpfBackend *b;
+        uid_t user;
+} Newcomer;
+
+/* One that nobody may look into is root's. */
+static uid_t user_of_process(uint32_t pid) {
+        struct stat st;
+        char path[32];
+
+        (void) snprintf(path, sizeof(path), "/proc/%u", pid);
+        return pid > 0 && stat(path, &st) >= 0 ? st.st_uid : (uid_t) -1;
+}
+
+static bool can_admit(const Site *site, uint32_t tgid, const void *userdata) {
+        const Newcomer *newcomer = userdata;
+
+        return !site->key.owner || site->key.owner == newcomer->user;
 }
 
 /* No window may open that cannot end. */
 static bool can_stop(const Site *site, uint32_t tgid, const void *userdata) {
-        const BpfBackend *b = userdata;
+        const BpfBackend *b = ((const Newcomer *) userdata)->b;
 
         for (unsigned i = 0; i < site->n_users; i++)
                 if (!site_table_has_process(&b->stop_sites,
                                             b->entries[site->users[i].binding].stop_site, tgid))
                         return false;
-        return true;
+        return can_admit(site, tgid, userdata);
 }
 
-/* Is it a process of a user who has bindings here? */
-static bool is_owned(const BpfBackend *b, const struct tlob_process_record *record) {
-        struct stat st;
-        char path[32];
-
-        (void) snprintf(path, sizeof(path), "/proc/%u", record->pid);
-        if (stat(path, &st) < 0 || st.st_uid == 0)
-                return false;
+static bool has_owners(const BpfBackend *b) {
         for (size_t i = 0; i < b->n_entries; i++)
-                if (b->entries[i].generation && b->entries[i].owner == st.st_uid)
+                if (b->entries[i].generation && b->entries[i].owner)
                         return true;
         return false;
 }
@@ -105,9 +115,10 @@ static bool is_owned(const BpfBackend *b, const struct tlob_process_record *reco
 /* The stop first, as above. */
 static void on_process(const struct tlob_process_record *record, void *userdata) {
         BpfBackend *b = userdata;
+        Newcomer newcomer = { .b = b, .user = (uid_t) -1 };
 
         if (record->event == TLOB_PROCESS_UNWINDS) {
-                unwind_table_add_process(&b->unwind, record, is_owned(b, record));
+                unwind_table_add_process(&b->unwind, record);
                 return;
         }
         if (record->event == TLOB_PROCESS_EXITED) {
@@ -116,8 +127,10 @@ static void on_process(const struct tlob_process_record *record, void *userdata)
                 site_table_remove_process(&b->stop_sites, record->tgid);
                 return;
         }
-        site_table_add_process(&b->stop_sites, record, admits_all, NULL);
-        site_table_add_process(&b->start_sites, record, can_stop, b);
+        if (has_owners(b))
+                newcomer.user = user_of_process(record->pid);
+        site_table_add_process(&b->stop_sites, record, can_admit, &newcomer);
+        site_table_add_process(&b->start_sites, record, can_stop, &newcomer);
 }
 
 static void on_begin_round(void *userdata) {
@@ -179,7 +192,7 @@ static int init_sites(BpfBackend *b, size_t n) {
                 .pins = b->pins,
                 .calls = &b->calls,
                 .late = &b->late,
-                .owned_crowd = &b->owned_crowd,
+                .owned_crowds = b->owned_crowds,
         };
         uint32_t *generation = b->kept ? b->kept->common->site_generation : b->site_generation;
         int r;

@@ -81,7 +81,7 @@ static void count_admission(Site *site, const struct tlob_process_record *record
 
 static void site_admit_process(SiteTable *table, Site *site, SiteProcess *process,
                                const struct tlob_process_record *record) {
-        if (!site->key.is_owned && !site->reach.is_wide &&
+        if (!site->key.owner && !site->reach.is_wide &&
             crowd_is_too_large(&site->crowd, site->n_processes, record) &&
             site_widen(table, site) >= 0)
                 return;
@@ -96,22 +96,43 @@ static void site_admit_process(SiteTable *table, Site *site, SiteProcess *proces
                 site->reach.n_missed++;
 }
 
+/* is_alive: it may be hitting its probe. */
+static void site_remove_process(SiteTable *table, Site *site, SiteProcess *process, bool is_alive) {
+        struct tlob_process_site key = map_key(table, site, process);
+
+        if (is_alive)
+                detacher_push(table->probes.detacher, process->uprobe);
+        else
+                uprobe_drop(process->uprobe);
+        if (site->reach.is_wide && process->uprobe)
+                (void) bpf_map_delete_elem(table->probes.process_sites_fd, &key);
+        *process = site->processes[--site->n_processes];
+        if (site->n_processes == 0 && site->reach.is_wide)
+                site_narrow(table, site);
+}
+
 /* What a user has too many of is not measured: it is no matter of others. */
 static bool site_is_crowded(const SiteTable *table, const Site *site,
                             const struct tlob_process_record *record) {
+        Crowd *crowds = table->probes.owned_crowds;
         struct tlob_process_record moment = *record;
 
         /* To find those that are there takes as long as if they were new. */
         moment.event = TLOB_PROCESS_FORKED;
         moment.time_ns = now_ns();
-        return site->key.is_owned &&
-               crowd_is_too_large(table->probes.owned_crowd, site->n_processes + 1, &moment);
+        return site->key.owner && crowd_is_too_large(&crowds[site->key.owner % OWNED_CROWDS],
+                                                     site->n_processes + 1, &moment);
 }
 
 static void site_add_process(SiteTable *table, Site *site, const struct tlob_process_record *record,
                              SiteAdmits admits, const void *userdata) {
         SiteProcess *process = site_find_process(site, record->tgid);
 
+        /* It has become a program that has more rights than its user. */
+        if (process && site->key.owner && !admits(site, record->tgid, userdata)) {
+                site_remove_process(table, site, process, true);
+                return;
+        }
         if (!process) {
                 if (!admits(site, record->tgid, userdata) || site_is_crowded(table, site, record)) {
                         site->reach.n_missed++;
@@ -145,21 +166,6 @@ bool site_table_has_process(const SiteTable *table, uint32_t index, uint32_t tgi
         const SiteProcess *process = site_find_process(site, tgid);
 
         return site->reach.is_wide || (process && process->uprobe);
-}
-
-/* is_alive: it may be hitting its probe. */
-static void site_remove_process(SiteTable *table, Site *site, SiteProcess *process, bool is_alive) {
-        struct tlob_process_site key = map_key(table, site, process);
-
-        if (is_alive)
-                detacher_push(table->probes.detacher, process->uprobe);
-        else
-                uprobe_drop(process->uprobe);
-        if (site->reach.is_wide && process->uprobe)
-                (void) bpf_map_delete_elem(table->probes.process_sites_fd, &key);
-        *process = site->processes[--site->n_processes];
-        if (site->n_processes == 0 && site->reach.is_wide)
-                site_narrow(table, site);
 }
 
 void site_table_remove_process(SiteTable *table, uint32_t tgid) {

@@ -37,8 +37,8 @@ typedef struct SiteKey {
         size_t n_offsets;
         const uint64_t *semaphores; /* of each, as in ElfPlace; NULL: there are none; not owned */
         bool is_return;
-        bool by_process;   /* only in the processes of the units that its bindings are for */
-        bool is_owned;     /* by process, and for users: whatever happens, in no others */
+        bool by_process; /* only in the processes of the units that its bindings are for */
+        uint32_t owner;  /* of its bindings; not 0: by process it is in no others, come what may */
         uint64_t price_ns; /* of a hit there; follows from the place */
 } SiteKey;
 
@@ -95,7 +95,7 @@ typedef struct SiteProbes {
         size_t n_cpus;        /* that it has values for */
         Calls *calls;         /* not owned */
         LatePrograms *late;   /* the same */
-        Crowd *owned_crowd;   /* the same: of all sites that are for users, of both tables */
+        Crowd *owned_crowds;  /* the same: of all sites of users, of both tables; OWNED_CROWDS */
 } SiteProbes;
 
 typedef struct SiteTable {

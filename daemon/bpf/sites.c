@@ -155,7 +155,7 @@ static bool site_key_equal(const SiteKey *a, const SiteKey *b) {
 
         return a->kind == b->kind && a->dev == b->dev && a->inode == b->inode &&
                a->is_return == b->is_return && a->by_process == b->by_process &&
-               a->is_owned == b->is_owned && a->n_offsets == b->n_offsets &&
+               a->owner == b->owner && a->n_offsets == b->n_offsets &&
                memcmp(a->offsets, b->offsets, size) == 0 && !a->semaphores == !b->semaphores &&
                (!a->semaphores || memcmp(a->semaphores, b->semaphores, size) == 0);
 }

@@ -280,14 +280,15 @@ static void admit(UnwindTable *table, UnwindProcess *process,
 }
 
 /* For want of memory its windows are looked after without probes. */
-void unwind_table_add_process(UnwindTable *table, const struct tlob_process_record *record,
-                              bool is_owned) {
+void unwind_table_add_process(UnwindTable *table, const struct tlob_process_record *record) {
         UnwindProcess *process = find_process(table, record->tgid);
+        Crowd *crowd = &table->owned_crowds[record->unit % OWNED_CROWDS];
+        bool is_owned = record->unit != 0;
 
         if (table->n_users == 0)
                 return;
         if (!process) {
-                if (is_owned && crowd_is_too_large(&table->owned_crowd, table->n_owned + 1, record))
+                if (is_owned && crowd_is_too_large(crowd, table->n_owned + 1, record))
                         return;
                 if (refresh_places(table) < 0)
                         return;

@@ -36,7 +36,7 @@ typedef struct UnwindTable {
         size_t n_processes;
         uint32_t round;
         Crowd crowd;
-        Crowd owned_crowd;
+        Crowd owned_crowds[OWNED_CROWDS];
         size_t n_owned;
         bool is_wide; /* the probes of the places are set, in all processes */
 } UnwindTable;
@@ -57,11 +57,10 @@ void unwind_table_leave(UnwindTable *table);
 
 /*
  * A process that could unwind, as the programs told; more than once changes nothing. If there are
- * too many, all on the machine get the probes; those that are a user's own (is_owned) do not count
- * for that, and get none. And one that has exited.
+ * too many, all on the machine get the probes; those in which a user measures do not count for
+ * that, and get none. And one that has exited.
  */
-void unwind_table_add_process(UnwindTable *table, const struct tlob_process_record *record,
-                              bool is_owned);
+void unwind_table_add_process(UnwindTable *table, const struct tlob_process_record *record);
 void unwind_table_remove_process(UnwindTable *table, uint32_t tgid);
 
 /* From the one to the other all that exist are added: those that were not do not any more. */

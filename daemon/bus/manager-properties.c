@@ -4,6 +4,7 @@
 
 #include "bus/internal.h"
 #include "journal-socket.h"
+#include "manager/lent.h"
 #include "usage.h"
 #include "version.h"
 
@@ -47,16 +48,19 @@ static int get_deadline_mode(sd_bus *b, const char *path, const char *interface,
         return sd_bus_message_append(reply, "s", manager_get_deadline_mode(m));
 }
 
-/* NBindings, NActive, NFailed: u */
+/* NBindings, NActive, NFailed, NUserBindings: u */
 static int get_number(sd_bus *b, const char *path, const char *interface, const char *property,
                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        const BindingTable *bindings = manager_bindings(((Bus *) userdata)->manager);
+        const Manager *m = ((Bus *) userdata)->manager;
+        const BindingTable *bindings = manager_bindings(m);
         size_t n = bindings->n;
 
         if (streq(property, "NActive"))
                 n = binding_table_count(bindings, BINDING_ACTIVE);
         else if (streq(property, "NFailed"))
                 n = binding_table_count(bindings, BINDING_FAILED);
+        else if (streq(property, "NUserBindings"))
+                n = manager_count_lent(m);
         return sd_bus_message_append(reply, "u", (uint32_t) n);
 }
 
@@ -114,7 +118,7 @@ int bus_get_manager_property(sd_bus *b, const char *path, const char *interface,
                 { "Violations", get_total },        { "Lost", get_lost },
                 { "Suppressed", get_total },        { "Undelivered", get_undelivered },
                 { "ProbesNSec", get_total },        { "Usage", get_usage },
-                { "Ignored", get_ignored },
+                { "Ignored", get_ignored },         { "NUserBindings", get_number },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(properties); i++)

@@ -421,6 +421,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("Ignored", "as", bus_get_manager_property, 0, 0),
         SD_BUS_PROPERTY("DeadlineMode", "s", bus_get_manager_property, 0, 0),
         SD_BUS_PROPERTY("NBindings", "u", bus_get_manager_property, 0, 0),
+        SD_BUS_PROPERTY("NUserBindings", "u", bus_get_manager_property, 0, 0),
         SD_BUS_PROPERTY("NActive", "u", bus_get_manager_property, 0, 0),
         SD_BUS_PROPERTY("NFailed", "u", bus_get_manager_property, 0, 0),
         SD_BUS_PROPERTY("Windows", "t", bus_get_manager_property, 0, 0),

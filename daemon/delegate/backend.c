@@ -423,8 +423,9 @@ static char *delegate_remark(Backend *backend, uint32_t index) {
 
         return b->entries[index].is_measured
                        ? NULL
-                       : sentence_make("The system's tlobd is not there, which measures for users: "
-                                       "it goes on when that is back");
+                       : sentence_make(
+                                 "The system's tlobd, which would measure it, is not there, or "
+                                 "not for users (UserInstanceBindingsMax= in tlobd.conf)");
 }
 
 static uint64_t delegate_lost(Backend *backend) {

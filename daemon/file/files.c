@@ -322,15 +322,21 @@ static int claim(Files *files, FileQuestion *question, int *ret_fd, char **ret_e
  */
 static int pose(Files *files, const char *path, const Binding *binding, FileQuestion **ret) {
         /* Paths in a container say nothing of the machine, and it may have any file system. */
-        bool is_apart = binding && binding_may_have_container(binding);
+        const char *place = binding && binding_may_have_container(binding) ? binding->unit : NULL;
+        char user[sizeof("user 4294967295")];
         int r;
+
+        /* Nor does what a user says of where a file is. */
+        if (binding && binding->lent.user) {
+                (void) snprintf(user, sizeof(user), "user %u", binding->lent.user);
+                place = user;
+        }
 
         *ret = file_questions_find(&files->questions, &files->packet);
         if (*ret)
                 return 0;
         file_questions_drop_unclaimed(&files->questions);
-        r = file_questions_add(&files->questions, &files->packet, path,
-                               is_apart ? binding->unit : NULL, ret);
+        r = file_questions_add(&files->questions, &files->packet, path, place, ret);
         if (r < 0)
                 return r;
         (void) ask(files, *ret);

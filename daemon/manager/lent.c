@@ -18,16 +18,21 @@ void manager_handle_lent(Manager *m, const LentHandlers *handlers, void *userdat
         m->lent_data = userdata;
 }
 
+void manager_configure_lent(Manager *m) {
+        if (m->lent_handlers)
+                m->lent_handlers->configured(m->config->user_bindings_max > 0, m->lent_data);
+}
+
 static int check_room(const Manager *m, const Binding *binding, char **ret_error) {
         const Config *c = m->config;
         size_t n = 0;
 
         for (size_t i = 0; i < m->n_lent; i++)
                 n += m->lent[i]->lent.user == binding->lent.user;
-        if (n >= c->bindings_per_user_max)
+        if (n >= c->user_bindings_max)
                 return sentence_error(-EDQUOT, ret_error,
                                       "User %u has %zu bindings already, as many as "
-                                      "BindingsPerUserMax= in tlobd.conf allows",
+                                      "UserInstanceBindingsMax= in tlobd.conf allows",
                                       binding->lent.user, n);
         if (m->n_lent >= c->bindings_max / LENT_SHARE)
                 return sentence_error(-EDQUOT, ret_error,
@@ -128,6 +133,10 @@ void manager_take_back(Manager *m, Binding *binding, Statistics *ret_final,
         binding->measurement.backend = NULL;
         forget(m, binding);
         backends_release(m->backends);
+}
+
+size_t manager_count_lent(const Manager *m) {
+        return m->n_lent;
 }
 
 void manager_on_lent_report(Manager *m, Binding *binding, const Report *report) {

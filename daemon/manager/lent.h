@@ -26,6 +26,9 @@ typedef struct LentHandlers {
         void (*gone)(Binding *binding, const Statistics *final, const Histogram *lengths,
                      const char *why, void *userdata);
 
+        /* The configuration is in force: is there to be any? */
+        void (*configured)(bool any, void *userdata);
+
         /* A question about a file is answered. */
         void (*file_known)(unsigned question, void *userdata);
 } LentHandlers;
@@ -45,6 +48,12 @@ int manager_lend(struct Manager *manager, Binding *binding, unsigned *ret_questi
 /* Measures it no longer; the last reports come before this returns. */
 void manager_take_back(struct Manager *manager, Binding *binding, Statistics *ret_final,
                        Histogram *ret_lengths);
+
+/* How many are measured. */
+size_t manager_count_lent(const struct Manager *manager);
+
+/* The configuration may have changed. */
+void manager_configure_lent(struct Manager *manager);
 
 /* What its back end says of it, or has counted. */
 void manager_on_lent_report(struct Manager *manager, Binding *binding, const Report *report);

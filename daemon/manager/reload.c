@@ -143,6 +143,7 @@ void manager_conclude_reload(Manager *m) {
         manager_announce(m, reloaded);
         if (!m->is_ready)
                 get_ready(m);
+        manager_configure_lent(m);
 }
 
 /* Bindings that are measured must not go because a disk has a bad moment. Takes config. */

@@ -21,6 +21,15 @@ typedef struct Lease {
         bool is_measured;
 } Lease;
 
+#define TENANTS_MAX 64
+
+/* What a user has used up, by all connections. */
+typedef struct TenantAccount {
+        uid_t user; /* 0: nobody's */
+        uint64_t rests_until_usec;
+        uint64_t evicted_usec; /* when one of the bindings was; 0: none was */
+} TenantAccount;
+
 typedef enum TenantState {
         TENANT_IS_NEW,   /* it has said nothing yet */
         TENANT_IS_ASKED, /* polkit is asked about it */
@@ -37,12 +46,10 @@ typedef struct Tenant {
         int fd;
         sd_event_source *source;
         sd_event_source *rest; /* pending while it is not listened to */
-        uint64_t busy_usec;    /* that it has not rested for yet */
         sd_bus_slot *asking;   /* polkit */
         Lease *leases;
         Lease *waiting; /* whose file is being looked at; nothing else is answered meanwhile */
         uint64_t n_lost;
-        uint64_t evicted_usec; /* when one of its bindings was; 0: none was */
 } Tenant;
 
 struct Tenants {
@@ -54,6 +61,7 @@ struct Tenants {
         int cgroup_root;
         Tenant *first;
         size_t n;
+        TenantAccount accounts[TENANTS_MAX];
         bool has_complained; /* that polkit does not answer */
         Packet packet;
 };
@@ -75,7 +83,10 @@ void tenant_tell_gone(Lease *lease, const Statistics *final, const Histogram *le
                       const char *why);
 void tenant_tell_report(Lease *lease, const Report *report);
 
-/* tenant/tenants.c: polkit has answered. */
+/* tenant/tenants.c: that of a user, until others have been there more lately. */
+TenantAccount *tenant_account(Tenant *tenant);
+
+/* polkit has answered. */
 void tenant_decided(Tenant *tenant, bool may);
 
 /* Answers, with a sentence if error is not 0; what is behind it is for the caller to put. */

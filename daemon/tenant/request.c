@@ -55,8 +55,12 @@ static void lease_drop(Lease *lease) {
         lease_free(lease);
 }
 
+/* What the probes cost includes hits of tasks that are no matter of the user. */
 static void put_books(Packet *packet, const Statistics *statistics, const Histogram *lengths) {
-        wire_put_statistics(packet, statistics);
+        Statistics told = *statistics;
+
+        told.cost_ns = STATISTIC_UNKNOWN;
+        wire_put_statistics(packet, &told);
         wire_put_histogram(packet, lengths);
 }
 
@@ -87,7 +91,7 @@ void tenant_tell_gone(Lease *lease, const Statistics *final, const Histogram *le
         packet_put_string(packet, why);
         tenant_send(lease->tenant, packet, true);
         if (why)
-                lease->tenant->evicted_usec = now_usec();
+                tenant_account(lease->tenant)->evicted_usec = now_usec();
         lease->is_measured = false;
         lease_drop(lease);
 }
@@ -227,8 +231,10 @@ static bool answer_lend(Lease *lease, Packet *packet) {
         return true;
 }
 
-static int check_rest(const Tenant *tenant, char **ret_error) {
-        if (tenant->evicted_usec == 0 || now_usec() - tenant->evicted_usec > EVICTED_USEC)
+static int check_rest(Tenant *tenant, char **ret_error) {
+        const TenantAccount *account = tenant_account(tenant);
+
+        if (account->evicted_usec == 0 || now_usec() - account->evicted_usec > EVICTED_USEC)
                 return 0;
         return sentence_error(
                 -EBUSY, ret_error,

@@ -19,12 +19,21 @@
 #include "tenant/internal.h"
 #include "tlob-bus.h"
 
-#define TENANTS_MAX 64
-#define BACKLOG     64
+#define BACKLOG 64
 
-#define REST_TIMES    3      /* as long as its last question has taken */
-#define REST_MIN_USEC 1000   /* shorter ones are saved up */
-#define REST_MAX_USEC 500000 /* where programs had to be loaded, say */
+#define REST_TIMES      3       /* as long as its last question has taken */
+#define CONNECTION_USEC 2000    /* what one takes, with polkit and the bus */
+#define REST_FREE_USEC  500000  /* so far it is let go on */
+#define REST_MAX_USEC   5000000 /* where programs had to be loaded, say */
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83 /* Linux 6.16 */
+#endif
+
+/* To close a file that somebody else has sent may take for ever. */
+static void accept_files(int fd, bool yes) {
+        (void) setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &(int){ yes }, sizeof(int));
+}
 
 static void tenant_unlink(Tenant *tenant) {
         for (Tenant **p = &tenant->tenants->first; *p; p = &(*p)->next)
@@ -97,6 +106,7 @@ void tenant_decided(Tenant *tenant, bool may) {
                 return;
         }
         tenant->state = TENANT_IS_KNOWN;
+        accept_files(tenant->fd, true);
         log_debug("The tlobd of user %u has bindings measured here.", tenant->user);
         tenant_begin_answer(packet, 0, NULL);
         tenant_send(tenant, packet, true);
@@ -163,45 +173,80 @@ static int on_rested(sd_event_source *source, uint64_t usec, void *userdata) {
         return sd_event_source_set_enabled(tenant->source, SD_EVENT_ON);
 }
 
-/* It has kept the daemon busy for so long: others have their turn now. */
-static void rest(Tenant *tenant, uint64_t busy_usec) {
-        uint64_t usec;
-
-        tenant->busy_usec += busy_usec;
-        usec = tenant->busy_usec * REST_TIMES;
-        if (usec < REST_MIN_USEC)
-                return;
-        tenant->busy_usec = 0;
-        if (sd_event_add_time_relative(manager_get_event(tenant->tenants->manager), &tenant->rest,
-                                       CLOCK_MONOTONIC, usec < REST_MAX_USEC ? usec : REST_MAX_USEC,
-                                       0, on_rested, tenant) >= 0)
+/* Nothing of it is read before that. */
+static void rest_until(Tenant *tenant, uint64_t usec) {
+        if (!tenant->rest &&
+            sd_event_add_time(manager_get_event(tenant->tenants->manager), &tenant->rest,
+                              CLOCK_MONOTONIC, usec, 0, on_rested, tenant) >= 0)
                 (void) sd_event_source_set_enabled(tenant->source, SD_EVENT_OFF);
 }
 
-static int on_packet(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
-        Tenant *tenant = userdata;
+/* Its user has kept the daemon busy for so long: others have their turn now. */
+static void charge(TenantAccount *account, uint64_t busy_usec) {
+        uint64_t now = now_usec(), from = account->rests_until_usec;
+
+        if (from < now)
+                from = now;
+        account->rests_until_usec = from + busy_usec * REST_TIMES;
+        if (account->rests_until_usec > now + REST_MAX_USEC)
+                account->rests_until_usec = now + REST_MAX_USEC;
+}
+
+/* That of the user; else the one that was in use last before all others is his now. */
+static TenantAccount *find_account(Tenants *tenants, uid_t user) {
+        TenantAccount *oldest = &tenants->accounts[0];
+
+        for (size_t i = 0; i < TENANTS_MAX; i++) {
+                TenantAccount *account = &tenants->accounts[i];
+
+                if (account->user == user)
+                        return account;
+                if (account->rests_until_usec < oldest->rests_until_usec)
+                        oldest = account;
+        }
+        *oldest = (TenantAccount){ .user = user };
+        return oldest;
+}
+
+TenantAccount *tenant_account(Tenant *tenant) {
+        return find_account(tenant->tenants, tenant->user);
+}
+
+/* Returns whether it is still there. */
+static bool take_packet(Tenant *tenant) {
         Packet *packet = &tenant->tenants->packet;
         _cleanup_close_ int passed = -EBADF;
         int r;
 
         if (tenant->n_lost > 0)
                 tell_lost(tenant);
-        r = packet_receive(fd, packet, &passed);
+        r = packet_receive(tenant->fd, packet, &passed);
         if (r == -EAGAIN || r == -EINTR)
-                return 0;
+                return true;
         if (r > 0 && !packet->failed && tenant->state == TENANT_IS_NEW && passed < 0) {
                 welcome(tenant, packet);
-                return 0;
+                return true;
         }
         /* Who asks before he is answered does not keep to the rules. */
         if (r > 0 && !packet->failed && tenant->state == TENANT_IS_KNOWN && !tenant->waiting) {
-                uint64_t begin = now_usec();
-
                 tenant_answer(tenant, packet, TAKE_FD(passed));
-                rest(tenant, now_usec() - begin);
-                return 0;
+                return true;
         }
         tenant_leave(tenant);
+        return false;
+}
+
+/* What it takes is its user's, whatever connection that comes by. */
+static int on_packet(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        Tenant *tenant = userdata;
+        TenantAccount *account = tenant_account(tenant);
+        uint64_t begin = now_usec();
+        bool is_there;
+
+        is_there = take_packet(tenant);
+        charge(account, now_usec() - begin);
+        if (is_there && account->rests_until_usec > now_usec() + REST_FREE_USEC)
+                rest_until(tenant, account->rests_until_usec - REST_FREE_USEC);
         return 0;
 }
 
@@ -210,6 +255,7 @@ static int tenant_new(Tenants *tenants, int fd) {
         _cleanup_close_ int connection = fd;
         struct ucred peer;
         socklen_t size = sizeof(peer);
+        TenantAccount *account;
         Tenant *tenant;
         int r;
 
@@ -232,9 +278,15 @@ static int tenant_new(Tenants *tenants, int fd) {
         tenants->n++;
         r = sd_event_add_io(manager_get_event(tenants->manager), &tenant->source, tenant->fd,
                             EPOLLIN, on_packet, tenant);
-        if (r < 0)
+        if (r < 0) {
                 tenant_free(tenant);
-        return r;
+                return r;
+        }
+        account = find_account(tenants, tenant->user);
+        charge(account, CONNECTION_USEC);
+        if (account->rests_until_usec > now_usec() + REST_FREE_USEC)
+                rest_until(tenant, account->rests_until_usec - REST_FREE_USEC);
+        return 0;
 }
 
 /* Those who have said nothing make room for others. */
@@ -286,12 +338,6 @@ static void on_file(unsigned question, void *userdata) {
         }
 }
 
-static const LentHandlers handlers = {
-        .report = on_report,
-        .gone = on_gone,
-        .file_known = on_file,
-};
-
 /* Where systemd has not made it. */
 static void make_directory(const char *path) {
         _cleanup_free_ char *directory = strndup(path, (size_t) (strrchr(path, '/') - path));
@@ -311,6 +357,7 @@ static int listen_at(const char *path, int *ret) {
         fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
                 return -errno;
+        accept_files(fd, false);
         make_directory(path);
         (void) unlink(path);
         if (bind(fd, (const struct sockaddr *) &address, sizeof(address)) < 0 ||
@@ -320,29 +367,13 @@ static int listen_at(const char *path, int *ret) {
         return 0;
 }
 
-int tenants_new(Manager *manager, sd_bus *asking, const char *path, Tenants **ret) {
-        _cleanup_(tenants_freep) Tenants *tenants = NULL;
+static int open_socket(Tenants *tenants) {
         int r;
 
-        tenants = calloc(1, sizeof(*tenants));
-        if (!tenants)
-                return -ENOMEM;
-        tenants->manager = manager;
-        tenants->asking = sd_bus_ref(asking);
-        tenants->fd = -EBADF;
-        tenants->cgroup_root = cgroup_open_root();
-        tenants->path = strdup(path);
-        if (!tenants->path)
-                return -ENOMEM;
-        r = listen_at(path, &tenants->fd);
-        if (r >= 0)
-                r = sd_event_add_io(manager_get_event(manager), &tenants->source, tenants->fd,
-                                    EPOLLIN, on_connection, tenants);
-        if (r < 0)
-                return r;
-        manager_handle_lent(manager, &handlers, tenants);
-        *ret = TAKE_PTR(tenants);
-        return 0;
+        r = listen_at(tenants->path, &tenants->fd);
+        return r < 0 ? r
+                     : sd_event_add_io(manager_get_event(tenants->manager), &tenants->source,
+                                       tenants->fd, EPOLLIN, on_connection, tenants);
 }
 
 /* What ends now is told as what was evicted. */
@@ -355,18 +386,65 @@ static void evict_all(Tenants *tenants) {
                 }
 }
 
+static void close_socket(Tenants *tenants) {
+        if (tenants->fd < 0)
+                return;
+        (void) unlink(tenants->path);
+        tenants->source = sd_event_source_disable_unref(tenants->source);
+        tenants->fd = safe_close(tenants->fd);
+        evict_all(tenants);
+        while (tenants->first)
+                tenant_free(tenants->first);
+}
+
+static void on_configured(bool any, void *userdata) {
+        Tenants *tenants = userdata;
+        int r;
+
+        if (!any || tenants->fd >= 0) {
+                if (!any)
+                        close_socket(tenants);
+                return;
+        }
+        r = open_socket(tenants);
+        if (r >= 0)
+                return;
+        log_warning_errno(r, "Nothing is measured for users: cannot listen at %s: %m",
+                          tenants->path);
+        close_socket(tenants);
+}
+
+static const LentHandlers handlers = {
+        .report = on_report,
+        .gone = on_gone,
+        .configured = on_configured,
+        .file_known = on_file,
+};
+
+int tenants_new(Manager *manager, sd_bus *asking, const char *path, Tenants **ret) {
+        _cleanup_(tenants_freep) Tenants *tenants = NULL;
+
+        tenants = calloc(1, sizeof(*tenants));
+        if (!tenants)
+                return -ENOMEM;
+        tenants->manager = manager;
+        tenants->asking = sd_bus_ref(asking);
+        tenants->fd = -EBADF;
+        tenants->cgroup_root = cgroup_open_root();
+        tenants->path = strdup(path);
+        if (!tenants->path)
+                return -ENOMEM;
+        manager_handle_lent(manager, &handlers, tenants);
+        *ret = TAKE_PTR(tenants);
+        return 0;
+}
+
 Tenants *tenants_free(Tenants *tenants) {
         if (!tenants)
                 return NULL;
 
-        if (tenants->fd >= 0)
-                (void) unlink(tenants->path);
-        evict_all(tenants);
-        while (tenants->first)
-                tenant_free(tenants->first);
+        close_socket(tenants);
         manager_handle_lent(tenants->manager, NULL, NULL);
-        sd_event_source_disable_unref(tenants->source);
-        safe_close(tenants->fd);
         safe_close(tenants->cgroup_root);
         sd_bus_unref(tenants->asking);
         free(tenants->path);

@@ -60,6 +60,8 @@ static int get_manager(sd_bus *bus, const char *path, const char *interface, con
                 return sd_bus_message_append(reply, "s", "fentry");
         if (streq(property, "NBindings"))
                 return sd_bus_message_append(reply, "u", (unsigned) fake->n);
+        if (streq(property, "NUserBindings"))
+                return sd_bus_message_append(reply, "u", 5);
         if (streq(property, "NActive"))
                 return sd_bus_message_append(reply, "u", active);
         if (streq(property, "NFailed"))
@@ -369,6 +371,7 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_PROPERTY("Ignored", "as", get_manager, 0, 0),
         SD_BUS_PROPERTY("DeadlineMode", "s", get_manager, 0, 0),
         SD_BUS_PROPERTY("NBindings", "u", get_manager, 0, 0),
+        SD_BUS_PROPERTY("NUserBindings", "u", get_manager, 0, 0),
         SD_BUS_PROPERTY("NActive", "u", get_manager, 0, 0),
         SD_BUS_PROPERTY("NFailed", "u", get_manager, 0, 0),
         SD_BUS_PROPERTY("Windows", "t", get_manager, 0, 0),

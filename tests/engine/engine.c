@@ -12,6 +12,8 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -155,6 +157,31 @@ uint32_t engine_add_binding(Engine *engine, Binding *binding) {
         engine->added[index] = true;
         assert_int_equal(engine->backend->ops->complete(engine->backend), 0);
         return index;
+}
+
+void engine_copy_victim(char *path, int *ret_fd) {
+        _cleanup_close_ int from = open(victim_path(), O_RDONLY | O_CLOEXEC);
+        _cleanup_close_ int to = mkstemp(path);
+        struct stat st;
+
+        assert_true(from >= 0 && to >= 0 && fstat(from, &st) == 0);
+        assert_int_equal(sendfile(to, from, NULL, (size_t) st.st_size), st.st_size);
+        assert_int_equal(fchmod(to, 0755), 0);
+        assert_int_equal(fchown(to, ENGINE_USER, ENGINE_USER), 0);
+        *ret_fd = open(path, O_RDONLY | O_CLOEXEC);
+        assert_true(*ret_fd >= 0);
+}
+
+Binding *engine_lend(const char *path, int fd) {
+        _cleanup_(binding_freep) Binding *binding = NULL;
+
+        assert_int_equal(binding_new("test", &binding), 0);
+        engine_set_keys(binding,
+                        KEYS("Executable", path, "Function", "victim_a", "BudgetSec", "10s"));
+        binding->lent = (BindingLent){
+                .user = ENGINE_USER, .file_fd = fd, .holder = getpid(), .file = strdup(path)
+        };
+        return TAKE_PTR(binding);
 }
 
 uint32_t engine_add(Engine *engine, const char *const *keys, Binding **ret) {

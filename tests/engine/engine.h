@@ -88,6 +88,14 @@ uint32_t engine_add(Engine *engine, const char *const *keys, Binding **ret);
 /* The same with a binding that is the caller's, and stays so. */
 uint32_t engine_add_binding(Engine *engine, Binding *binding);
 
+#define ENGINE_USER 65534
+
+/* A copy of the victim that is that user's, in the place of a template for mkstemp(). */
+void engine_copy_victim(char *path, int *ret_fd);
+
+/* A binding of its function a for that user; the caller's. */
+Binding *engine_lend(const char *path, int fd);
+
 /* Its keys, as above. */
 void engine_set_keys(Binding *binding, const char *const *keys);
 

@@ -6,10 +6,11 @@
  */
 
 #include <fcntl.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 
+#include "binding/keys.h"
 #include "binding/resolve.h"
+#include "bpf/uprobe.h"
 #include "cgroup.h"
 #include "engine.h"
 #include "test.h"
@@ -370,32 +371,11 @@ static void test_instances_in_other_slices(void **state) {
         assert_int_equal(starts(engine, many), 2);
 }
 
-#define USER 65534
-
-/* A copy of the victim that is the user's; *ret_fd is the caller's. */
-static void copy_victim(char *path, int *ret_fd) {
-        _cleanup_close_ int from = open(getenv("TLOB_TEST_VICTIM"), O_RDONLY | O_CLOEXEC);
-        _cleanup_close_ int to = mkstemp(path);
-        struct stat st;
-
-        assert_true(from >= 0 && to >= 0 && fstat(from, &st) == 0);
-        assert_int_equal(sendfile(to, from, NULL, (size_t) st.st_size), st.st_size);
-        assert_int_equal(fchmod(to, 0755), 0);
-        assert_int_equal(fchown(to, USER, USER), 0);
-        *ret_fd = open(path, O_RDONLY | O_CLOEXEC);
-        assert_true(*ret_fd >= 0);
-}
-
 static Binding *lend(const char *path, int fd) {
-        _cleanup_(binding_freep) Binding *binding = NULL;
+        Binding *binding = engine_lend(path, fd);
 
-        assert_int_equal(binding_new("test", &binding), 0);
-        engine_set_keys(binding, KEYS("Executable", path, "Function", "victim_a", "BudgetSec",
-                                      "10s", "Unit", "one.service"));
-        binding->lent = (BindingLent){
-                .user = USER, .file_fd = fd, .holder = getpid(), .file = strdup(path)
-        };
-        return TAKE_PTR(binding);
+        assert_int_equal(binding_set_key(binding, "Unit", "one.service", NULL), 0);
+        return binding;
 }
 
 /* As windows_in(), of a program at that path. */
@@ -412,6 +392,39 @@ static void run_in(Engine *engine, const char *path, const char *group, const ch
         engine_collect(engine);
 }
 
+#define LENT_PLACES 4 /* of the windows of a task */
+
+/* A user's windows leave half of the places of a task to others. */
+static void test_a_user_takes_half_of_the_places(void **state) {
+        char path[] = "/tmp/tlob-user-victim-XXXXXX";
+        uint32_t lent[LENT_PLACES + 1], own;
+        _cleanup_close_ int fd = -EBADF;
+        uint64_t n_over = 0;
+        Engine *engine = *state;
+
+        /* Else the test below is all that there is. */
+        if (!uprobe_multi_takes_processes())
+                return;
+        engine_copy_victim(path, &fd);
+        for (size_t i = 0; i < ELEMENTSOF(lent); i++) {
+                _cleanup_(binding_freep) Binding *binding = lend(path, fd);
+
+                lent[i] = engine_add_binding(engine, binding);
+                run_unit(engine, lent[i], ONE);
+        }
+        own = engine_add(
+                engine, KEYS("Executable", path, "Function", "victim_a", "BudgetSec", "10s"), NULL);
+        run_in(engine, path, ONE, "user:65534 dumpable a( )");
+        for (size_t i = 0; i < ELEMENTSOF(lent); i++) {
+                assert_int_equal(starts(engine, lent[i]), 1);
+                n_over += engine_statistics(engine, lent[i]).counters.over_limit;
+        }
+        assert_int_equal(n_over, 1);
+        assert_int_equal(starts(engine, own), 1);
+        assert_int_equal(engine_statistics(engine, own).counters.in_budget, 1);
+        (void) unlink(path);
+}
+
 /* Whose tasks are measured is seen in each of them, also where a program has changed who it is. */
 static void test_a_user_has_own_tasks_only(void **state) {
         char path[] = "/tmp/tlob-user-victim-XXXXXX";
@@ -420,7 +433,7 @@ static void test_a_user_has_own_tasks_only(void **state) {
         Engine *engine = *state;
         uint32_t one;
 
-        copy_victim(path, &fd);
+        engine_copy_victim(path, &fd);
         binding = lend(path, fd);
         if (!engine->backend->ops->can_spare_others(binding, &(BindingFile){ .fd = fd })) {
                 _cleanup_(binding_file_freep) BindingFile *file = NULL;
@@ -467,6 +480,8 @@ ENGINE_TESTS(confinement) {
                 cmocka_unit_test_setup_teardown(test_a_spare_is_taken_back, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_instances_in_other_slices, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_a_user_has_own_tasks_only, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_a_user_takes_half_of_the_places, setup,
+                                                teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

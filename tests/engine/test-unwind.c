@@ -197,6 +197,32 @@ static void test_a_crowd_shares_one_probe(void **state) {
         wait_until_spared(engine, &outside);
 }
 
+/* That of a user gets nobody else any probes, also when most of it has exited already. */
+static void test_a_crowd_of_a_user_is_no_matter_of_others(void **state) {
+        char path[] = "/tmp/tlob-user-victim-XXXXXX";
+        _cleanup_(binding_freep) Binding *binding = NULL;
+        _cleanup_(victim_done) Victim outside = {}, last = {};
+        _cleanup_close_ int fd = -EBADF;
+        Engine *engine = *state;
+
+        start_spared(engine, &outside, "say:ready x( ) say:done");
+        engine_copy_victim(path, &fd);
+        binding = engine_lend(path, fd);
+        (void) engine_add_binding(engine, binding);
+        program_start(&last, path, "user:65534 dumpable a( ) say:ready");
+        victim_expect(&last, "ready");
+        for (size_t i = 0; i < N_CROWD; i++) {
+                _cleanup_(victim_done) Victim victim = {};
+
+                program_start(&victim, path, "user:65534 dumpable a( )");
+                victim_finish(&victim);
+        }
+        engine_collect(engine);
+        assert_true(has_probe(&last));
+        assert_false(has_probe(&outside));
+        (void) unlink(path);
+}
+
 /* Before Linux 6.10. */
 static void test_where_probes_are_in_all_processes(void **state) {
         _cleanup_(victim_done) Victim outside = {};
@@ -219,6 +245,7 @@ ENGINE_TESTS(unwind) {
                 test(test_markers_ask_for_none),
                 test(test_a_jump_ends_the_window),
                 test(test_a_crowd_shares_one_probe),
+                test(test_a_crowd_of_a_user_is_no_matter_of_others),
         };
         const struct CMUnitTest tests_without[] = {
                 test(test_a_jump_ends_the_window),

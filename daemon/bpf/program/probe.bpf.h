@@ -52,6 +52,7 @@ static __always_inline void window_open(struct tlob_task *t, __u32 place, __u32 
 	w->generation = generation;
 	w->binding = binding;
 	w->frame = frame_of(b, hit->stack_pointer);
+	WRITE_ONCE(t->owner, b->owner);
 	frame_note(w, b->stop);
 	if (READ_ONCE(t->elsewhere))
 		WRITE_ONCE(t->elsewhere, t->elsewhere & ~(1U << (place & 7)));
@@ -140,7 +141,8 @@ static __always_inline void binding_start(struct hit *hit, __u32 binding, struct
 		window_abandon(slot, place, &at);
 		task_ended(t);
 		unused = place;
-	}
+	} else if (t && b->owner)
+		unused = place_for_owned(t);
 
 	count(stats->starts);
 	if (!t || unused >= TLOB_WINDOWS_MAX)
@@ -178,8 +180,11 @@ __noinline int binding_hit(struct hit *hit, __u32 binding)
 	if (!hit || !stats)
 		return 0;
 	b = binding_of_hit(hit, binding);
-	if (!b || (b->owner && !task_is_owned_by(b->owner)))
+	if (!b)
 		return 0;
+	/* Nor is it counted that it came by: what such a task does is no matter of the user. */
+	if (b->owner && !task_is_owned_by(b->owner))
+		return 1;
 	if (b->is_keyed)
 		keyed_note(hit, binding);
 	else if (hit->keyed_done)

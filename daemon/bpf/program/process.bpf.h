@@ -101,7 +101,7 @@ __noinline int process_unwinds(__u32 slot)
 	if (told && *told == epoch)
 		return 0;
 	bpf_map_update_elem(&unwinding_processes, &tgid, &epoch, BPF_ANY);
-	process_tell(bpf_get_current_task_btf(), TLOB_PROCESS_UNWINDS, TLOB_UNIT_NONE);
+	process_tell(bpf_get_current_task_btf(), TLOB_PROCESS_UNWINDS, t->owner);
 	return 0;
 }
 

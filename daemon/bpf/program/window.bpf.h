@@ -219,10 +219,14 @@ __noinline int windows_passed(__u32 slot, __u32 state, __u64 now)
 	return 0;
 }
 
-static __always_inline void count_lost(struct tlob_books *stats)
+/* What users lose is no matter of the machine. */
+static __always_inline void count_lost(struct tlob_books *stats, __u32 binding)
 {
+	struct tlob_binding *b = bpf_map_lookup_elem(&bindings, &binding);
+
 	count(stats->lost);
-	count(n_lost);
+	if (!b || !b->owner)
+		count(n_lost);
 }
 
 /*
@@ -259,7 +263,7 @@ __noinline int window_unreported(__u32 slot, __u32 place, const struct verdict *
 	if (v->id == TLOB_ID_SUPPRESSED)
 		count(stats->suppressed);
 	else
-		count_lost(stats);
+		count_lost(stats, binding);
 	return 0;
 }
 
@@ -416,7 +420,7 @@ __noinline int window_complete(__u32 slot, __u32 place, const struct verdict *v,
 		    ? record_reserve(t, slot, place, v, at, TLOB_RUNNING)
 		    : NULL;
 	if (!r) {
-		count_lost(stats);
+		count_lost(stats, binding);
 		return 0;
 	}
 	r->budget = TLOB_CLAIM_BUDGET(v->claim);
@@ -552,6 +556,18 @@ static __always_inline __u32 window_find(const struct tlob_task *t, __u64 genera
 	}
 	*ret_free = unused;
 	return place;
+}
+
+/* For windows of users there is half of the places, so that theirs never take all. */
+static __always_inline __u32 place_for_owned(const struct tlob_task *t)
+{
+	__u32 i;
+
+#pragma unroll
+	for (i = TLOB_WINDOWS_MAX / 2; i < TLOB_WINDOWS_MAX; i++)
+		if (!READ_ONCE(t->open[i]))
+			return i;
+	return NO_PLACE;
 }
 
 static __always_inline bool task_has_windows(const struct tlob_task *t)

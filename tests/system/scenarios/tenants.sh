@@ -47,10 +47,16 @@ hears() {
 
 start_fresh
 begin_alice
+check "as installed, nobody listens" [ ! -e /run/tlob/users ]
+mkdir -p /etc/tlob/tlobd.conf.d
+printf '[Daemon]\nUserInstanceBindingsMax=5\n' >/etc/tlob/tlobd.conf.d/users.conf
+check "the system's tlobd is told to measure for users" tlobctl reload
 install -o alice -m 755 $server $home/server
 writes .config/systemd/user/app.service '[Service]\nExecStart=%s\n' $home/server
 writes .config/systemd/user/app.service.d/50-latency.conf "$request" 2500us
-writes .config/systemd/user/app.service.d/60-lock.conf '[X-Tlob lock]\nFunction=wait_for_lock\nBudgetSec=200us\n'
+writes .config/systemd/user/app.service.d/60-lock.conf '[X-Tlob lock]\nFunction=wait_for_lock\nBudgetSec=200us\nOnViolation=look@.service\n'
+writes .config/systemd/user/look@.service \
+        '[Service]\nType=oneshot\nExecStart=/bin/sh -c "id -un; grep -h ^BINDING= %%t/tlob/violations/%%i"\n'
 as_alice systemctl --user daemon-reload
 check "her tlobd starts" as_alice systemctl --user start tlobd
 
@@ -89,10 +95,7 @@ done
 matches "and file systems" "$(says process-file)" 'is on a file system that may not answer'
 matches "and places" "$(says no-code)" '0x1'
 matches "an id is used once" "$(says twice)" 'Bad message'
-mkdir -p /etc/tlob/tlobd.conf.d
-printf '[Daemon]\nBindingsPerUserMax=5\n' >/etc/tlob/tlobd.conf.d/users.conf
-tlobctl reload
-matches "there is a limit" "$(says many)" 'has 5 bindings already, as many as BindingsPerUserMax='
+matches "there is a limit" "$(says many)" 'has 5 bindings already, as many as UserInstanceBindingsMax='
 check "silence keeps nobody out" eval 'says silent | grep -qx done'
 says flood >/dev/null
 check "nor does a flood" eval 'says good | grep -qx done'
@@ -104,6 +107,7 @@ equal "as soon as its unit runs" "$(hers app.service/request State)" waiting
 as_alice systemctl --user start app
 check "and is measured" until_true eval '[ "$(counter app.service/request violated)" -gt 20 ]'
 equal "by the system's tlobd" "$(hers app.service/request Backend)" system
+matches "which says so" "$(tlobctl status)" "For users: [0-9]+ bindings"
 start=$(hers app.service/request StartOffset)
 as_alice systemctl --user stop app
 until_true hers_has app.service/request State waiting
@@ -112,6 +116,8 @@ equal "each was counted" "$(counter app.service/request starts)" "$(handled)"
 equal "and ended" $(($(counter app.service/request violated) + $(counter app.service/request in-budget))) "$(handled)"
 check "her journal has it" eval \
         'as_alice journalctl --user -q -u app.service -t tlob --grep="over its 2.5ms budget in server" | grep -q .'
+check "a violation starts a service of hers" until_true eval \
+        'as_alice journalctl --user -q -o cat _COMM=id -o cat | grep -qx alice || as_alice journalctl --user -q -o cat | grep -qx "BINDING=app.service/lock"'
 check "with its cause" eval 'as_alice journalctl --user -q -t tlob --grep="app.service/lock: .*blocked in [a-z_]*lock" | grep -q .'
 equal "the system's knows nothing of it" "$(journalctl --boot -q -t tlob _UID=0; tlobctl violations -j)" "[]"
 
@@ -135,6 +141,8 @@ until_true hers_has app.service/request State active
 before=$(hers app.service/request Windows)
 sleep 0.5
 equal "and is not measured" "$(hers app.service/request Windows)" "$before"
+equal "nor is it counted what it does" "$(counter app.service/request outside)" 0
+check "it has none of her probes" [ "$(first_byte "$mine")" != cc ]
 
 restart_app $home/server
 until_true eval '[ "$(hers app.service/request Windows)" -gt "$before" ]'
