@@ -8,7 +8,9 @@
 
 #include "tenant/tenants.h"
 
+#include <linux/sockios.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -19,11 +21,12 @@
 #include "tenant/internal.h"
 #include "tlob-bus.h"
 
-#define BACKLOG 64
+#define BACKLOG          64
+#define REPORTS_SIZE_MAX 65536 /* bytes that wait to be read, as the kernel counts */
 
-#define REST_TIMES      3       /* as long as its last question has taken */
 #define CONNECTION_USEC 2000    /* what one takes, with polkit and the bus */
-#define REST_FREE_USEC  500000  /* so far it is let go on */
+#define REST_TIMES      3       /* as long as a user has kept us busy */
+#define REST_FREE_USEC  500000  /* so far he is let go on */
 #define REST_MAX_USEC   5000000 /* where programs had to be loaded, say */
 
 #ifndef SO_PASSRIGHTS
@@ -71,8 +74,16 @@ static void tell_lost(Tenant *tenant) {
                 tenant->n_lost = 0;
 }
 
+/* Reports leave room for an answer, so that who is slow to read them is still answered. */
+static bool has_room_for_report(int fd) {
+        int n;
+
+        return ioctl(fd, SIOCOUTQ, &n) < 0 || n < REPORTS_SIZE_MAX;
+}
+
 void tenant_send(Tenant *tenant, const Packet *packet, bool is_answer) {
-        if (packet_send(tenant->fd, packet, -EBADF) >= 0)
+        if ((is_answer || has_room_for_report(tenant->fd)) &&
+            packet_send(tenant->fd, packet, -EBADF) >= 0)
                 return;
         if (is_answer)
                 (void) shutdown(tenant->fd, SHUT_RDWR);
