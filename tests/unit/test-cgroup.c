@@ -5,7 +5,11 @@
  * systemd. The rest is in the system suite.
  */
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include "cgroup.h"
+#include "temporary.h"
 #include "test.h"
 
 static void test_units_of_paths(void **state) {
@@ -101,9 +105,45 @@ static void test_path_of_unit(void **state) {
         }
 }
 
+/* In any tree of directories: they say by their owners to whom they were delegated. */
+static void test_delegated(void **state) {
+        static const char *const wrong[] = {
+                "", "/", "a", "//a", "/a/", "/a//b", "/./a", "/a/../a", "/a/..", "/..",
+        };
+        _cleanup_close_ int root = -EBADF;
+        Temporary tmp;
+        uint64_t id;
+        unsigned level;
+        struct stat st;
+
+        temporary_init(&tmp);
+        temporary_write(&tmp, "a/b/file", "");
+        assert_ok(symlink("b", temporary_path(&tmp, "a/link")));
+        assert_ok(stat(temporary_path(&tmp, "a/b"), &st));
+        root = open(tmp.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        assert_true(root >= 0);
+
+        assert_ok(cgroup_find_delegated(root, "/a/b", st.st_uid, &id, &level));
+        assert_int_equal(id, st.st_ino);
+        assert_int_equal(level, 2);
+        assert_ok(cgroup_find_delegated(root, "/a/later/x.service", st.st_uid, &id, &level));
+        assert_int_equal(id, 0);
+        assert_int_equal(level, 3);
+        assert_ok(cgroup_find_delegated(root, "/a/...", st.st_uid, &id, &level));
+
+        assert_int_equal(cgroup_find_delegated(root, "/a/b", st.st_uid + 1, &id, &level), -EPERM);
+        assert_int_equal(cgroup_find_delegated(root, "/c/d", st.st_uid, &id, &level), -EPERM);
+        assert_int_equal(cgroup_find_delegated(root, "/a/link", st.st_uid, &id, &level), -EPERM);
+        for (size_t i = 0; i < ELEMENTSOF(wrong); i++)
+                assert_int_equal(cgroup_find_delegated(root, wrong[i], st.st_uid, &id, &level),
+                                 -EINVAL);
+        temporary_done(&tmp);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_units_of_paths),
+                cmocka_unit_test(test_delegated),
                 cmocka_unit_test(test_path_below),
                 cmocka_unit_test(test_path_of_unit),
         };
