@@ -164,8 +164,13 @@ check "a budget of hers is changed" ctl set-budget app.service/request 1s
 before=$(hers app.service/request Violations)
 sleep 0.3
 check "at once" [ "$(hers app.service/request Violations)" -le $((before + 1)) ]
+systemctl stop other
+other=$(systemd-run --quiet --unit=other $home/server && systemctl show -P MainPID other)
+equal "her program has probes" "$(first_byte "$other")" cc
+before=$(dd if=$home/server bs=1 skip=$((start)) count=1 2>/dev/null | od -An -tx1 | tr -d ' ')
 as_alice systemctl --user stop app tlobd
-check "when hers ends, nothing is left in the kernel" until_true eval '! bpftool link list | grep -q uprobe'
+check "when hers ends, nothing is measured for her" until_true eval '[ "$(tlobctl status -j | jq .NUserBindings)" = 0 ]'
+check "and nothing is left in the code" until_true eval '[ "$(first_byte "$other")" = "$before" ]'
 rm -f /usr/local/bin/privileged
 systemctl stop other "user@$alice.service"
 
