@@ -19,7 +19,7 @@
 
 #define ANSWER_MSEC 10000
 #define MANY        70
-#define FLOOD       100000
+#define FLOOD       20000
 
 static Packet packet;
 
