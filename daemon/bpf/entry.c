@@ -163,7 +163,7 @@ static int make_keys(const BpfBackend *b, const Entry *entry, const Binding *bin
 
 static int attach_sites(BpfBackend *b, Entry *entry, const Binding *binding,
                         const BindingFile *file, char **ret_reason) {
-        _cleanup_(site_keys_done) SiteKeys keys;
+        _cleanup_(site_keys_done) SiteKeys keys = {};
         int r;
 
         entry->in_program = file->is_program;
