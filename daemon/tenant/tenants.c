@@ -16,6 +16,7 @@
 #include <sys/un.h>
 
 #include "base/clock.h"
+#include "base/io.h"
 #include "cgroup.h"
 #include "log.h"
 #include "tenant/internal.h"
@@ -349,18 +350,11 @@ static void on_file(unsigned question, void *userdata) {
         }
 }
 
-/* Where systemd has not made it. */
-static void make_directory(const char *path) {
-        _cleanup_free_ char *directory = strndup(path, (size_t) (strrchr(path, '/') - path));
-
-        if (directory)
-                (void) mkdir(directory, 0755);
-}
-
-/* Everybody may connect, whatever the umask. */
+/* Everybody may connect, whatever the umask. Its directory is there, but where systemd is not. */
 static int listen_at(const char *path, int *ret) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         _cleanup_close_ int fd = -EBADF;
+        int r;
 
         if (strlen(path) >= sizeof(address.sun_path))
                 return -ENAMETOOLONG;
@@ -369,7 +363,9 @@ static int listen_at(const char *path, int *ret) {
         if (fd < 0)
                 return -errno;
         accept_files(fd, false);
-        make_directory(path);
+        r = make_parents(path, 0755);
+        if (r < 0)
+                return r;
         (void) unlink(path);
         if (bind(fd, (const struct sockaddr *) &address, sizeof(address)) < 0 ||
             chmod(path, 0666) < 0 || listen(fd, BACKLOG) < 0)
