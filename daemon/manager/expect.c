@@ -42,6 +42,13 @@ void manager_look_later(Manager *m, Binding *binding) {
         manager_look_in(m, binding, delays_usec[step]);
 }
 
+char *manager_remark_of_backend(const Binding *binding) {
+        const BindingMeasurement *measurement = &binding->measurement;
+        const BackendOps *ops = measurement->backend->ops;
+
+        return ops->remark ? ops->remark(measurement->backend, measurement->index) : NULL;
+}
+
 void manager_set_remark(Manager *m, Binding *binding, const char *remark) {
         if (free_and_strdup(&binding->look.remark, remark) < 0)
                 log_oom();

@@ -19,6 +19,12 @@ void manager_look_in(Manager *manager, Binding *binding, uint64_t delay_usec);
 /* The next look, as far after the one before as its number says. */
 void manager_look_later(Manager *manager, Binding *binding);
 
+/*
+ * What its back end has to remark, which it must have; the caller frees it. NULL: nothing, or no
+ * memory.
+ */
+char *manager_remark_of_backend(const Binding *binding);
+
 /* Why it sees nothing though it is active; NULL: nothing is wrong. Logged once. */
 void manager_set_remark(Manager *manager, Binding *binding, const char *remark);
 

@@ -105,30 +105,27 @@ static bool is_settled(Manager *m, Binding *binding, const FileLook *look) {
         return look->is_mapped || has_windows(m, binding);
 }
 
-static char *remark_of_backend(const Binding *binding) {
-        const BindingMeasurement *measurement = &binding->measurement;
-        const BackendOps *ops = measurement->backend->ops;
-
-        return ops->remark ? ops->remark(measurement->backend, measurement->index) : NULL;
-}
-
-/* What happens tells whether its windows can end: where they are between events, or have keys. */
-static void look_at_ends(Manager *m, Binding *binding) {
-        _cleanup_free_ char *remark = remark_of_backend(binding);
-
+/*
+ * What happens tells whether its windows can end: where they are between events, or have keys.
+ * Takes remark, the back end's.
+ */
+static void look_at_ends(Manager *m, Binding *binding, char *remark) {
         binding->look.step++;
         manager_look_later(m, binding);
         if (remark)
-                say(m, binding, TAKE_PTR(remark));
+                say(m, binding, remark);
         else if (has_ended_windows(m, binding))
                 stop_looking(m, binding);
 }
 
-/* Does what its processes do say all that there is to be said? */
-static bool is_plain(const Binding *binding) {
-        _cleanup_free_ char *remark = remark_of_backend(binding);
+/* Its file is theirs: without a key, that is all that there is to be said. */
+static void look_at_settled(Manager *m, Binding *binding) {
+        char *remark = manager_remark_of_backend(binding);
 
-        return !binding->resolved.sites.key && !remark;
+        if (remark || binding->resolved.sites.key)
+                look_at_ends(m, binding, remark);
+        else
+                stop_looking(m, binding);
 }
 
 static void take_look(Manager *m, Binding *binding, const FileLook *look) {
@@ -143,10 +140,7 @@ static void take_look(Manager *m, Binding *binding, const FileLook *look) {
                 return;
         }
         if (is_settled(m, binding, look)) {
-                if (is_plain(binding))
-                        stop_looking(m, binding);
-                else
-                        look_at_ends(m, binding);
+                look_at_settled(m, binding);
                 return;
         }
         binding->look.step++;
@@ -186,7 +180,7 @@ void manager_look_at_unit(Manager *m, Binding *binding) {
                 return;
         }
         if (binding_has_events(binding)) {
-                look_at_ends(m, binding);
+                look_at_ends(m, binding, manager_remark_of_backend(binding));
                 return;
         }
         if (binding->look.old.pid > 0) {

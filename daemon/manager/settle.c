@@ -64,13 +64,11 @@ int manager_wait_for_unit(Manager *m, Binding *binding, bool is_resolved, const 
 }
 
 void manager_set_active(Manager *m, Binding *binding) {
-        const BackendOps *ops = binding->measurement.backend->ops;
         _cleanup_free_ char *remark = NULL;
 
         manager_set_state_active(m, binding);
         manager_expect_unit(m, binding);
-        if (ops->remark)
-                remark = ops->remark(binding->measurement.backend, binding->measurement.index);
+        remark = manager_remark_of_backend(binding);
         if (remark)
                 manager_set_remark(m, binding, remark);
 }
