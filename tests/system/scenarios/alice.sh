@@ -17,6 +17,12 @@ mkdir -p /etc/systemd/user/tlobd.service.d /var/log/journal
 printf '[Service]\nSystemCallErrorNumber=kill\n' >/etc/systemd/user/tlobd.service.d/calls.conf
 systemctl daemon-reload
 journalctl --flush
+# Whoever was her before, in another scenario, has left files.
+if id alice >/dev/null 2>&1; then
+        loginctl disable-linger alice
+        systemctl stop "user-$(id -u alice).slice"
+        userdel --remove alice 2>/dev/null
+fi
 useradd --create-home --shell=/bin/bash alice
 alice=$(id -u alice)
 home=/home/alice
