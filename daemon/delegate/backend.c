@@ -130,17 +130,21 @@ static int entry_ask_for(DelegateBackend *b, Entry *entry, char **ret_error) {
         return r;
 }
 
+static void entry_clear(Entry *entry) {
+        binding_free(entry->binding);
+        safe_close(entry->file_fd);
+        free(entry->news);
+        *entry = (Entry){ .file_fd = -EBADF, .id = entry->id };
+}
+
 static Backend *delegate_free(Backend *backend) {
         DelegateBackend *b = DELEGATE(backend);
 
         if (!b)
                 return NULL;
         connection_close(&b->connection);
-        for (size_t i = 0; i < b->n_entries; i++) {
-                binding_free(b->entries[i].binding);
-                safe_close(b->entries[i].file_fd);
-                free(b->entries[i].news);
-        }
+        for (size_t i = 0; i < b->n_entries; i++)
+                entry_clear(&b->entries[i]);
         free(b->entries);
         free(b->news);
         safe_close(b->timer_fd);
@@ -216,13 +220,6 @@ static int copy_binding(const Binding *binding, Binding **ret) {
 }
 
 /* Its id stays: reports of it may be among what was told, and is not read yet. */
-static void entry_clear(Entry *entry) {
-        binding_free(entry->binding);
-        safe_close(entry->file_fd);
-        free(entry->news);
-        *entry = (Entry){ .file_fd = -EBADF, .id = entry->id };
-}
-
 /* Where nobody is there yet it is asked for later. */
 static int delegate_add(Backend *backend, const Binding *binding, const BindingFile *file,
                         uint32_t *ret_index, char **ret_reason) {
