@@ -73,30 +73,34 @@ static void on_report(const Report *report, void *userdata) {
         b->handler(report, b->userdata);
 }
 
-/* A process that is told of, and whose it is: (uid_t) -1: it is gone, or nobody asks. */
+/* A process that is told of, and, once somebody has asked, whose it is; (uid_t) -1: it is gone. */
 typedef struct Newcomer {
         const BpfBackend *b;
+        uint32_t pid;
         uid_t user;
+        bool has_user;
 } Newcomer;
 
 /* One that nobody may look into is root's. */
-static uid_t user_of_process(uint32_t pid) {
+static uid_t user_of_newcomer(Newcomer *newcomer) {
         struct stat st;
         char path[32];
 
-        (void) snprintf(path, sizeof(path), "/proc/%u", pid);
-        return pid > 0 && stat(path, &st) >= 0 ? st.st_uid : (uid_t) -1;
+        if (newcomer->has_user)
+                return newcomer->user;
+        (void) snprintf(path, sizeof(path), "/proc/%u", newcomer->pid);
+        newcomer->user = newcomer->pid > 0 && stat(path, &st) >= 0 ? st.st_uid : (uid_t) -1;
+        newcomer->has_user = true;
+        return newcomer->user;
 }
 
-static bool can_admit(const Site *site, uint32_t tgid, const void *userdata) {
-        const Newcomer *newcomer = userdata;
-
-        return !site->key.owner || site->key.owner == newcomer->user;
+static bool can_admit(const Site *site, uint32_t tgid, void *userdata) {
+        return !site->key.owner || site->key.owner == user_of_newcomer(userdata);
 }
 
 /* No window may open that cannot end. */
-static bool can_stop(const Site *site, uint32_t tgid, const void *userdata) {
-        const BpfBackend *b = ((const Newcomer *) userdata)->b;
+static bool can_stop(const Site *site, uint32_t tgid, void *userdata) {
+        const BpfBackend *b = ((Newcomer *) userdata)->b;
 
         for (unsigned i = 0; i < site->n_users; i++)
                 if (!site_table_has_process(&b->stop_sites,
@@ -105,17 +109,10 @@ static bool can_stop(const Site *site, uint32_t tgid, const void *userdata) {
         return can_admit(site, tgid, userdata);
 }
 
-static bool has_owners(const BpfBackend *b) {
-        for (size_t i = 0; i < b->n_entries; i++)
-                if (b->entries[i].generation && b->entries[i].owner)
-                        return true;
-        return false;
-}
-
 /* The stop first, as above. */
 static void on_process(const struct tlob_process_record *record, void *userdata) {
         BpfBackend *b = userdata;
-        Newcomer newcomer = { .b = b, .user = (uid_t) -1 };
+        Newcomer newcomer = { .b = b, .pid = record->pid };
 
         if (record->event == TLOB_PROCESS_UNWINDS) {
                 unwind_table_add_process(&b->unwind, record);
@@ -127,8 +124,6 @@ static void on_process(const struct tlob_process_record *record, void *userdata)
                 site_table_remove_process(&b->stop_sites, record->tgid);
                 return;
         }
-        if (has_owners(b))
-                newcomer.user = user_of_process(record->pid);
         site_table_add_process(&b->stop_sites, record, can_admit, &newcomer);
         site_table_add_process(&b->start_sites, record, can_stop, &newcomer);
 }

@@ -117,15 +117,17 @@ static bool site_is_crowded(const SiteTable *table, const Site *site,
         Crowd *crowds = table->probes.owned_crowds;
         struct tlob_process_record moment = *record;
 
+        if (!site->key.owner)
+                return false;
         /* To find those that are there takes as long as if they were new. */
         moment.event = TLOB_PROCESS_FORKED;
         moment.time_ns = now_ns();
-        return site->key.owner && crowd_is_too_large(&crowds[site->key.owner % OWNED_CROWDS],
-                                                     site->n_processes + 1, &moment);
+        return crowd_is_too_large(&crowds[site->key.owner % OWNED_CROWDS], site->n_processes + 1,
+                                  &moment);
 }
 
 static void site_add_process(SiteTable *table, Site *site, const struct tlob_process_record *record,
-                             SiteAdmits admits, const void *userdata) {
+                             SiteAdmits admits, void *userdata) {
         SiteProcess *process = site_find_process(site, record->tgid);
 
         /* It has become a program that has more rights than its user. */
@@ -152,7 +154,7 @@ static void site_add_process(SiteTable *table, Site *site, const struct tlob_pro
 }
 
 void site_table_add_process(SiteTable *table, const struct tlob_process_record *record,
-                            SiteAdmits admits, const void *userdata) {
+                            SiteAdmits admits, void *userdata) {
         for (size_t i = 0; i < table->end; i++) {
                 Site *site = &table->items[i];
 

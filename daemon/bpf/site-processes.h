@@ -7,14 +7,14 @@
 /* The processes of the units that sites by process are for, and the probes that are theirs. */
 
 /* May that process have a probe at the site? */
-typedef bool (*SiteAdmits)(const Site *site, uint32_t tgid, const void *userdata);
+typedef bool (*SiteAdmits)(const Site *site, uint32_t tgid, void *userdata);
 
 /*
  * A process that is in a unit, as the programs told: it gets probes of its own at the sites by
  * process of that unit, where it has none, and admits lets it. What is told twice changes nothing.
  */
 void site_table_add_process(SiteTable *table, const struct tlob_process_record *record,
-                            SiteAdmits admits, const void *userdata);
+                            SiteAdmits admits, void *userdata);
 
 /* Is that process measured at the site? */
 bool site_table_has_process(const SiteTable *table, uint32_t site, uint32_t tgid);
