@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "bpf/kept.h"
+#include "service.h"
 #include "test.h"
 
 static void answer(Engine *engine, uint32_t index, int out) {
@@ -39,17 +40,17 @@ static void answer(Engine *engine, uint32_t index, int out) {
 
 const char *const *daemon_former_keys;
 
-static void be_daemon(int *kept_fds, const char *const *keys, int in, int out) {
+static void be_daemon(Daemon *d, const char *const *keys, int in, int out) {
         int numbers[BACKEND_N_KEPT];
         Engine *engine;
         uint32_t index;
         void *state;
         char c;
 
-        engine_inherit(kept_fds);
+        engine_inherit(d->fds);
         assert_int_equal(engine_setup(&state), 0);
         engine = state;
-        index = engine_add(engine, keys, NULL);
+        index = d->is_of_service ? service_add(engine, keys) : engine_add(engine, keys, NULL);
         if (daemon_former_keys)
                 (void) engine_add(engine, daemon_former_keys, NULL);
         assert_true(engine->backend->ops->finish(engine->backend) >= 0);
@@ -85,7 +86,7 @@ void daemon_fork(Daemon *d, const char *const *keys) {
         if (d->pid == 0) {
                 (void) close(ask[1]);
                 (void) close(answers[0]);
-                be_daemon(d->fds, keys, ask[0], answers[1]);
+                be_daemon(d, keys, ask[0], answers[1]);
                 _exit(EXIT_SUCCESS);
         }
         (void) close(ask[0]);

@@ -20,7 +20,8 @@ typedef struct Answer {
 
 typedef struct Daemon {
         pid_t pid;
-        int ask; /* a byte: an answer is wanted */
+        bool is_of_service; /* its binding is confined to SERVICE_GROUP, which is there */
+        int ask;            /* a byte: an answer is wanted */
         int answers;
         int fds[BACKEND_N_KEPT]; /* -EBADF: there are none; they outlive the process */
 } Daemon;

@@ -13,13 +13,12 @@
 
 static int root_fd = -EBADF;
 
-int service_setup(void **state) {
+void service_make_groups(void) {
         root_fd = cgroup_open_root();
         assert_true(root_fd >= 0);
         (void) mkdirat(root_fd, SLICE, 0755);
         (void) mkdirat(root_fd, SERVICE_GROUP, 0755);
         (void) mkdirat(root_fd, OTHER_GROUP, 0755);
-        return engine_setup(state);
 }
 
 /* A process that was killed may take a moment to leave. */
@@ -32,13 +31,22 @@ static void remove_group(const char *path) {
         }
 }
 
-int service_teardown(void **state) {
-        int r = engine_teardown(state);
-
+void service_remove_groups(void) {
         remove_group(OTHER_GROUP);
         remove_group(SERVICE_GROUP);
         remove_group(SLICE);
         root_fd = safe_close(root_fd);
+}
+
+int service_setup(void **state) {
+        service_make_groups();
+        return engine_setup(state);
+}
+
+int service_teardown(void **state) {
+        int r = engine_teardown(state);
+
+        service_remove_groups();
         return r;
 }
 

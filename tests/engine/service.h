@@ -9,6 +9,9 @@
 #define SERVICE_GROUP "tlob-test.slice/test.service"
 #define OTHER_GROUP   "tlob-test.slice/others.service"
 
+void service_make_groups(void);
+void service_remove_groups(void);
+
 /* As engine_setup() and engine_teardown(), with these cgroups. */
 int service_setup(void **state);
 int service_teardown(void **state);

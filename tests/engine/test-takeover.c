@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "daemon.h"
+#include "service.h"
 #include "test.h"
 #include "tracing.h"
 
@@ -70,10 +71,6 @@ static const char *caller_path(void) {
         return path;
 }
 
-static uint64_t n_starts(const Daemon *d) {
-        return daemon_ask(d).statistics.counters.starts;
-}
-
 /* Is a thread of the process in that system call? */
 static bool is_in_call(pid_t pid, long number) {
         const struct dirent *entry;
@@ -98,21 +95,18 @@ static bool is_in_call(pid_t pid, long number) {
         return found;
 }
 
-/* System calls, and one that outlives two daemons. Others on this machine may make some, too. */
+/* System calls, and one that outlives two daemons. Others on this machine make some, too. */
 static void test_system_calls(void **state) {
         _cleanup_(victim_done) Victim victim = {};
-        uint64_t before, length;
+        uint64_t length;
         Daemon *d = *state;
         const Counters *c;
         Answer all;
 
         daemon_start(d, CALLS);
-        before = n_starts(d);
-        program_start(&victim, caller_path(),
-                      "say:ready try:300 thread:600000000000 say:in try:300 say:first try:300 "
+        service_start(&victim, caller_path(), SERVICE_GROUP,
+                      "try:300 thread:600000000000 say:in try:300 say:first try:300 "
                       "say:second try:300 say:third join");
-        victim_expect(&victim, "ready");
-        victim_continue(&victim);
         victim_expect(&victim, "in");
         while (!is_in_call(victim.pid, SYS_rt_sigtimedwait))
                 ;
@@ -131,7 +125,7 @@ static void test_system_calls(void **state) {
         all = daemon_ask(d);
 
         c = &all.statistics.counters;
-        assert_int_equal(c->starts, before + 1201);
+        assert_int_equal(c->starts, 1201);
         assert_int_equal(c->in_budget + c->violated, c->starts);
         assert_int_equal(c->nested + c->unmatched, 0);
         assert_true(c->violated > 0);
@@ -274,7 +268,7 @@ static void test_other_events(void **state) {
         Answer all;
 
         daemon_start(d, EVENTS("enter", "exit"));
-        program_start(&victim, caller_path(), "try:100 say:in try:10 say:done");
+        service_start(&victim, caller_path(), SERVICE_GROUP, "try:100 say:in try:10 say:done");
         victim_expect(&victim, "in");
         daemon_kill(d);
         daemon_start(d, EVENTS("exit", "enter"));
@@ -390,10 +384,8 @@ static void make_calls_again_and_again(Daemon *d, const char *const *keys) {
         Answer all;
 
         daemon_start(d, keys);
-        (void) snprintf(words, sizeof(words), "say:ready storm:%i:%u say:done", THREADS, n_calls);
-        program_start(&victim, caller_path(), words);
-        victim_expect(&victim, "ready");
-        victim_continue(&victim);
+        (void) snprintf(words, sizeof(words), "storm:%i:%u say:done", THREADS, n_calls);
+        service_start(&victim, caller_path(), SERVICE_GROUP, words);
         kill_again_and_again(d, keys);
         victim_expect(&victim, "done");
         all = daemon_ask(d);
@@ -415,20 +407,36 @@ static void test_events_again_and_again(void **state) {
         make_calls_again_and_again(*state, EVENTS("enter", "exit"));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, daemon_set_up, daemon_tear_down)
+static int set_up_service(void **state) {
+        int r = daemon_set_up(state);
+
+        service_make_groups();
+        ((Daemon *) *state)->is_of_service = true;
+        return r;
+}
+
+static int tear_down_service(void **state) {
+        int r = daemon_tear_down(state);
+
+        service_remove_groups();
+        return r;
+}
+
+#define TEST(f)         cmocka_unit_test_setup_teardown(f, daemon_set_up, daemon_tear_down)
+#define TEST_SERVICE(f) cmocka_unit_test_setup_teardown(f, set_up_service, tear_down_service)
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(test_calls_and_a_window),
                 TEST(test_other_build),
                 TEST(test_again_and_again),
-                TEST(test_system_calls),
-                TEST(test_system_calls_again_and_again),
-                TEST(test_events_again_and_again),
+                TEST_SERVICE(test_system_calls),
+                TEST_SERVICE(test_system_calls_again_and_again),
+                TEST_SERVICE(test_events_again_and_again),
         };
         /* No matter of the kernel: not where it takes long to load the programs twice more. */
         const struct CMUnitTest others[] = {
-                TEST(test_another_binding),        TEST(test_other_events),
+                TEST(test_another_binding),        TEST_SERVICE(test_other_events),
                 TEST(test_other_layout),           TEST(test_two_files),
                 TEST(test_two_files_other_layout), TEST(test_reset),
         };

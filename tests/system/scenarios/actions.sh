@@ -39,7 +39,7 @@ service late "$tests/victim a( sleep:20000000000 )" OnViolation=tlob-stacks@.ser
 mkdir -p /run/odd
 cp $tests/victim "$odd"
 ln "$odd" /run/odd/program
-service odd "sh -c 'cd /run/odd && exec ./a* \"a(\" sleep:20000000 \")\"'" OnViolation=fields@.service
+service odd "sh -c 'cd /run/odd && exec ./a* \"a(\" sleep:200000000 \")\"'" OnViolation=fields@.service
 sed -i 's,^Executable=.*,Executable=/run/odd/program,' $etc/odd.service
 service often "$tests/victim repeat:20 ( a( sleep:20000000 ) )" OnViolation=fields@.service
 service long "$tests/victim repeat:60 ( a( sleep:50000000 ) )" OnViolation=long@.service OnViolationIntervalSec=1s
