@@ -10,12 +10,10 @@
 #include <signal.h>
 
 #include "backend/backend.h"
-#include "backend/wire.h"
 #include "bus/bus.h"
 #include "config/directories.h"
 #include "log.h"
 #include "manager/manager.h"
-#include "tenant/tenants.h"
 #include "version.h"
 
 /*
@@ -115,18 +113,17 @@ static int find_directories(char ***ret) {
 }
 
 /* Until it is to end, and then with 0; or with a negative errno. Logs. */
-static int serve(Manager *manager, Bus **bus, Tenants **tenants) {
+static int serve(Manager *manager, Bus **bus) {
         int r;
 
         r = manager_start_loop(manager);
         if (r >= 0)
                 r = bus_open(manager, bus);
-        if (r >= 0 && arg_scope == RUNTIME_SCOPE_SYSTEM)
-                r = tenants_new(manager, bus_get_asking_connection(*bus), WIRE_SOCKET, tenants);
         if (r >= 0)
                 r = manager_start(manager, bus_get_asking_connection(*bus));
         if (r < 0)
                 return r;
+
         r = sd_event_loop(manager_get_event(manager));
         if (r < 0)
                 return log_error_errno(r, "The event loop failed: %m");
@@ -139,7 +136,6 @@ static int run(void) {
         _cleanup_(strings_freep) char **directories = NULL;
         _cleanup_(manager_freep) Manager *manager = NULL;
         _cleanup_(bus_freep) Bus *bus = NULL;
-        _cleanup_(tenants_freep) Tenants *tenants = NULL;
         int r;
 
         r = find_directories(&directories);
@@ -151,8 +147,8 @@ static int run(void) {
                 return log_oom();
         manager_set_scope(manager, arg_scope);
         manager_keep_in(manager, arg_keep_in);
-        r = serve(manager, &bus, &tenants);
-        tenants = tenants_free(tenants);
+        r = serve(manager, &bus);
+        bus_end_lending(bus);
         if (manager_leave(manager, r < 0)) {
                 bus = bus_free(bus);
                 _exit(r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);

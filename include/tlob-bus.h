@@ -14,6 +14,9 @@
 #define TLOB_BUS_MANAGER_INTERFACE "org.tlob1.Manager"
 #define TLOB_BUS_BINDING_INTERFACE "org.tlob1.Binding"
 
+/* Between the tlobd of users and that of the system: it may change with each version. */
+#define TLOB_BUS_LENDER_INTERFACE "org.tlob1.Lender"
+
 /* polkit actions */
 #define TLOB_ACTION_MANAGE_BINDINGS "org.tlob1.manage-bindings"
 #define TLOB_ACTION_INSPECT         "org.tlob1.inspect"

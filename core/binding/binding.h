@@ -87,10 +87,10 @@ typedef struct BindingView {
 
 /* Of one that the tlobd of a user has measured here: see manager/lent.h. */
 typedef struct BindingLent {
-        uid_t user;   /* whose tasks alone are measured; 0: it is the machine's own */
-        int file_fd;  /* what that user has opened, and is meant; valid with user. Not owned */
-        pid_t holder; /* the process that has it */
-        char *file;   /* what to call it */
+        uid_t user;          /* whose tasks alone are measured; 0: it is the machine's own */
+        pid_t holder;        /* a process of that user, which has opened the file that is meant */
+        int file_fd;         /* there: see binding/lent-file.h */
+        char *file;          /* what to call it */
         struct Lease *lease; /* who has asked for it; not owned */
 } BindingLent;
 

@@ -17,6 +17,7 @@
 #include "base/program.h"
 #include "base/sentence.h"
 #include "base/unit-name.h"
+#include "binding/lent-file.h"
 #include "elf/library.h"
 
 /* Where systemd looks for a program that is given without its path. */
@@ -334,11 +335,14 @@ static int open_lent(const Binding *binding, char **ret_inner_path, ElfFile **re
                      char **ret_error) {
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         _cleanup_free_ char *name = NULL;
-        char link[64];
+        _cleanup_close_ int fd = -EBADF;
+        char link[32];
         int r;
 
-        (void) snprintf(link, sizeof(link), "/proc/%i/fd/%i", (int) binding->lent.holder,
-                        binding->lent.file_fd);
+        r = lent_file_open(&binding->lent, &fd, ret_error);
+        if (r < 0)
+                return r;
+        (void) snprintf(link, sizeof(link), "/proc/self/fd/%i", fd);
         r = elf_file_open(link, &elf, NULL);
         if (r < 0)
                 return sentence_error(r, ret_error, "Cannot read %s: %s", binding->lent.file,

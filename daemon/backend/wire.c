@@ -60,7 +60,7 @@ int wire_take_binding(Packet *packet, Binding **ret) {
 /* Words of 64 bits without exception. */
 _Static_assert(sizeof(Statistics) % sizeof(uint64_t) == 0, "statistics are no row of words");
 
-void wire_put_statistics(Packet *packet, const Statistics *statistics) {
+static void put_statistics(Packet *packet, const Statistics *statistics) {
         uint64_t words[sizeof(*statistics) / sizeof(uint64_t)];
 
         memcpy(words, statistics, sizeof(words));
@@ -68,7 +68,7 @@ void wire_put_statistics(Packet *packet, const Statistics *statistics) {
                 packet_put_number(packet, words[i]);
 }
 
-void wire_take_statistics(Packet *packet, Statistics *ret) {
+static void take_statistics(Packet *packet, Statistics *ret) {
         uint64_t words[sizeof(*ret) / sizeof(uint64_t)] = {};
 
         for (size_t i = 0; i < ELEMENTSOF(words); i++)
@@ -76,7 +76,7 @@ void wire_take_statistics(Packet *packet, Statistics *ret) {
         memcpy(ret, words, sizeof(words));
 }
 
-void wire_put_histogram(Packet *packet, const Histogram *histogram) {
+static void put_histogram(Packet *packet, const Histogram *histogram) {
         uint64_t n = 0;
 
         for (size_t i = 0; i < TLOB_BUCKETS; i++)
@@ -89,7 +89,7 @@ void wire_put_histogram(Packet *packet, const Histogram *histogram) {
                 }
 }
 
-int wire_take_histogram(Packet *packet, Histogram *ret) {
+static int take_histogram(Packet *packet, Histogram *ret) {
         uint64_t n = packet_take_number(packet);
 
         *ret = (Histogram){};
@@ -101,6 +101,16 @@ int wire_take_histogram(Packet *packet, Histogram *ret) {
                 ret->counts[bucket] = packet_take_number(packet);
         }
         return packet->failed ? -EBADMSG : 0;
+}
+
+void wire_put_books(Packet *packet, const Statistics *statistics, const Histogram *lengths) {
+        put_statistics(packet, statistics);
+        put_histogram(packet, lengths);
+}
+
+int wire_take_books(Packet *packet, Statistics *ret, Histogram *ret_lengths) {
+        take_statistics(packet, ret);
+        return take_histogram(packet, ret_lengths);
 }
 
 static void put_peer(Packet *packet, const Peer *peer) {

@@ -3,7 +3,8 @@
 /*
  * The connection to the bus: what is exported on it, the name, and the manager's plain signals. The
  * objects are in bus/manager.c and bus/binding.c, authorisation is in bus/polkit.c, reports are in
- * bus/report.c. Nothing is decided in any of them: that is the manager's part.
+ * bus/report.c, the tlobd of users in bus/lender.c. Nothing is decided in any of them: that is the
+ * manager's part.
  */
 
 #include "bus/bus.h"
@@ -173,6 +174,10 @@ static int start(Bus *bus) {
         r = bus_export_bindings(bus);
         if (r < 0)
                 return r;
+        if (manager_get_scope(bus->manager) == RUNTIME_SCOPE_SYSTEM)
+                r = bus_lender_start(bus);
+        if (r < 0)
+                return r;
         return attach(bus, bus->bus);
 }
 
@@ -263,6 +268,7 @@ Bus *bus_free(Bus *bus) {
         if (!bus)
                 return NULL;
 
+        bus_lender_done(bus);
         manager_observe(bus->manager, NULL, NULL);
         bus_reloads_free(bus);
         bus_waits_free(bus);

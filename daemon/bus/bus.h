@@ -23,6 +23,9 @@ int bus_open(Manager *manager, Bus **ret);
 /* The same over that connection, which is kept. Does not log. */
 int bus_new(Manager *manager, sd_bus *connection, Bus **ret);
 
+/* Nothing is measured for the tlobd of users any more; each of them is told. */
+void bus_end_lending(Bus *bus);
+
 /* Sends what is still to be sent, if the bus takes it soon. */
 Bus *bus_free(Bus *bus);
 DEFINE_CLEANUP(Bus, bus_free);

@@ -10,6 +10,7 @@
 /* What the bus*.c files share. */
 
 typedef struct BusAuthorization BusAuthorization;
+typedef struct BusLender BusLender;
 typedef struct BusReload BusReload;
 typedef struct BusWait BusWait;
 
@@ -52,6 +53,7 @@ struct Bus {
         BusWait *waits;                   /* calls that wait for a unit or a file */
         sd_bus_message *authorized;       /* the call that runs again, if its sender may */
         BusReload *reloads;               /* callers of Reload() that wait for their answer */
+        BusLender *lender;                /* NULL: nothing is measured for others */
         BusLimits limits;
         const Binding
                 *books_of; /* of which the books have been read during this event; NULL: of none */
@@ -63,6 +65,9 @@ struct Bus {
 /* Looks at each message before anybody else does. */
 int bus_limits_start(Bus *bus);
 void bus_limits_done(Bus *bus);
+
+/* A call that has waited goes on: what it takes is its caller's again. */
+void bus_limits_resume(Bus *bus, sd_bus_message *m);
 
 typedef struct BusUnsent {
         uint64_t signals;
@@ -142,6 +147,10 @@ void bus_waits_free(Bus *bus);
 /* Reload() of the manager's interface. */
 int bus_method_reload(sd_bus_message *m, void *userdata, sd_bus_error *error);
 void bus_reloads_free(Bus *bus);
+
+/* Exports org.tlob1.Lender at /org/tlob1. */
+int bus_lender_start(Bus *bus);
+void bus_lender_done(Bus *bus);
 
 /* Reads the keys of a binding, an a{sv}. Returns 0, or a negative errno with error set. */
 int bus_read_properties(sd_bus_message *m, Binding *binding, sd_bus_error *error);

@@ -251,6 +251,17 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return 0;
 }
 
+void bus_limits_resume(Bus *bus, sd_bus_message *m) {
+        uint64_t now = now_usec();
+        const BusClient *client;
+
+        bus_after_event(bus);
+        client = is_change(m) ? NULL : find_client(bus, m, now);
+        bus->limits.caller = client ? find_caller(bus, client, now) : NULL;
+        if (bus->limits.caller)
+                refill(bus->limits.caller, now);
+}
+
 void bus_after_event(void *userdata) {
         Bus *bus = userdata;
         BusCaller *caller = bus->limits.caller;

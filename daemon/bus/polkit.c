@@ -112,6 +112,7 @@ static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *ret_er
             sd_bus_message_read(reply, "b", &allowed) >= 0)
                 a->allowed = allowed;
 
+        bus_limits_resume(a->bus, a->message);
         r = sd_bus_message_rewind(a->message, true);
         if (r >= 0)
                 r = a->handler(a->message, a->bus, &error);

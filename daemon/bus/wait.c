@@ -74,6 +74,7 @@ static void run_again(Bus *bus, const BusWait *wait) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         int r;
 
+        bus_limits_resume(bus, wait->message);
         bus->authorized = wait->message;
         r = sd_bus_message_rewind(wait->message, true);
         if (r >= 0)

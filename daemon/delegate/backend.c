@@ -36,15 +36,16 @@ typedef struct Entry {
 typedef struct DelegateBackend {
         Backend backend; /* first */
         Connection connection;
-        const char *path;
         int epoll_fd;
         int timer_fd; /* time to connect, or something is there that epoll_fd does not show */
         Entry *entries;
         size_t n_entries;
         uint64_t last_id;
         uint64_t n_lost;
-        char *news; /* of all; NULL: told */
-        Packet told;
+        char *news;                   /* of all; NULL: told */
+        BackendReportHandler handler; /* during dispatch */
+        void *handler_data;
+        int n_reports;
 } DelegateBackend;
 
 static DelegateBackend *DELEGATE(Backend *backend) {
@@ -85,21 +86,79 @@ static void note_all(DelegateBackend *b, bool is_back) {
                         entry_note(b, &b->entries[i], false, text);
 }
 
-static void on_lost_connection(DelegateBackend *b) {
+static void on_lender_gone(DelegateBackend *b) {
         for (size_t i = 0; i < b->n_entries; i++)
                 b->entries[i].is_measured = false;
         note_all(b, false);
         set_timer(b, 0);
 }
 
-static int ask(DelegateBackend *b, int fd, char **ret_error) {
-        int r = connection_ask(&b->connection, fd, ret_error);
+static int take_books(Packet *packet, Entry *entry) {
+        return wire_take_books(packet, &entry->now, &entry->lengths);
+}
+
+static Entry *find_entry(DelegateBackend *b, uint64_t id) {
+        for (size_t i = 0; i < b->n_entries; i++)
+                if (b->entries[i].id == id)
+                        return &b->entries[i];
+        return NULL;
+}
+
+static void on_report(uint64_t id, Packet *packet, uint64_t lost, void *userdata) {
+        DelegateBackend *b = userdata;
+        const Entry *entry = find_entry(b, id);
+        Report report;
+        Stack stack;
+
+        b->n_lost += lost;
+        if (!entry || wire_take_report(packet, &report, &stack) < 0)
+                return;
+        report.backend_index = (uint32_t) (entry - b->entries);
+        b->handler(&report, b->handler_data);
+        b->n_reports++;
+}
+
+static void on_gone(uint64_t id, Packet *books, const char *why, void *userdata) {
+        DelegateBackend *b = userdata;
+        Entry *entry = find_entry(b, id);
+
+        if (!entry || !entry->is_measured || take_books(books, entry) < 0)
+                return;
+        entry->is_measured = false;
+        if (why)
+                entry_note(b, entry, true, why);
+}
+
+static void on_lender(bool is_there, void *userdata) {
+        if (is_there)
+                note_all(userdata, true);
+        else
+                on_lender_gone(userdata);
+}
+
+static const ConnectionHandlers connection_handlers = {
+        .report = on_report,
+        .gone = on_gone,
+        .is_there = on_lender,
+};
+
+/* ret_reply: may be NULL, as in connection_ask(). */
+static int ask(DelegateBackend *b, sd_bus_message *call, sd_bus_message **ret_reply,
+               char **ret_error) {
+        int r = connection_ask(&b->connection, call, ret_reply, ret_error);
 
         if (r == -ENOTCONN)
-                on_lost_connection(b);
-        else if (connection_has_told(&b->connection))
+                on_lender_gone(b);
+        else if (connection_has_read(&b->connection))
                 set_timer(b, 0);
         return r;
+}
+
+/* One that is about an entry, and nothing else but for what is behind it. */
+static int begin(DelegateBackend *b, const char *member, const Entry *entry, sd_bus_message **ret) {
+        int r = connection_new_call(&b->connection, member, ret);
+
+        return r < 0 ? r : sd_bus_message_append(*ret, "t", entry->id);
 }
 
 /* -ENOTCONN: nobody is there; it is tried again. */
@@ -107,29 +166,47 @@ static int connect_to_system(DelegateBackend *b, char **ret_error) {
         struct epoll_event event = { .events = EPOLLIN };
         int r;
 
-        r = connection_open(&b->connection, b->path, ret_error);
-        if (r == -ENOTCONN)
-                set_timer(b, RETRY_SEC);
-        if (r >= 0 && epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, b->connection.fd, &event) < 0)
+        r = connection_open(&b->connection, &connection_handlers, b, ret_error);
+        if (r >= 0 &&
+            epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, sd_bus_get_fd(b->connection.bus), &event) < 0) {
                 r = -errno;
+                connection_close(&b->connection);
+        }
+        if (r < 0)
+                set_timer(b, RETRY_SEC);
+        else if (connection_has_read(&b->connection))
+                set_timer(b, 0);
         return r;
 }
 
 static int entry_ask_for(DelegateBackend *b, Entry *entry, char **ret_error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
+        static Packet packet;
         int r = 0;
 
-        if (b->connection.fd < 0)
+        if (!b->connection.bus)
                 r = connect_to_system(b, ret_error);
+        if (r >= 0)
+                r = connection_new_call(&b->connection, "Lend", &call);
         if (r < 0)
                 return r;
         entry->id = ++b->last_id;
-        connection_begin(&b->connection, WIRE_ADD, entry->id);
-        wire_put_binding(&b->connection.packet, entry->binding);
-        r = ask(b, entry->file_fd, ret_error);
+        packet_init(&packet);
+        wire_put_binding(&packet, entry->binding);
+        r = sd_bus_message_append(call, "tt", WIRE_VERSION, entry->id);
+        if (r >= 0)
+                r = connection_append_packet(call, &packet);
+        if (r == -EMSGSIZE)
+                return sentence_error(r, ret_error, "Its keys are too long");
+        if (r >= 0)
+                r = sd_bus_message_append(call, "u", (uint32_t) entry->file_fd);
+        if (r >= 0)
+                r = ask(b, call, NULL, ret_error);
         entry->is_measured = r >= 0;
         return r;
 }
 
+/* Its id stays: reports of it may be among what was told, and is not read yet. */
 static void entry_clear(Entry *entry) {
         binding_free(entry->binding);
         safe_close(entry->file_fd);
@@ -178,8 +255,6 @@ static int delegate_new(const BackendConfig *config, Backend **ret, char **ret_r
                 return -ENOMEM;
         b->backend.ops = &backend_delegate_ops;
         b->epoll_fd = b->timer_fd = -EBADF;
-        b->path = secure_getenv("TLOB_SYSTEM_SOCKET") ?: WIRE_SOCKET;
-        connection_init(&b->connection);
         r = init(b, config);
         if (r < 0) {
                 delegate_free(&b->backend);
@@ -219,7 +294,6 @@ static int copy_binding(const Binding *binding, Binding **ret) {
         return 0;
 }
 
-/* Its id stays: reports of it may be among what was told, and is not read yet. */
 /* Where nobody is there yet it is asked for later. */
 static int delegate_add(Backend *backend, const Binding *binding, const BindingFile *file,
                         uint32_t *ret_index, char **ret_reason) {
@@ -244,35 +318,40 @@ static int delegate_add(Backend *backend, const Binding *binding, const BindingF
         return 0;
 }
 
-static int take_books(Packet *packet, Entry *entry) {
-        wire_take_statistics(packet, &entry->now);
-        return wire_take_histogram(packet, &entry->lengths);
+/* What the answer to that begins with; *ret_reply: the caller's. */
+static int ask_for_books(DelegateBackend *b, const char *member, Entry *entry,
+                         sd_bus_message **ret_reply) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
+        _cleanup_free_ char *unused = NULL;
+        static Packet packet;
+        int r;
+
+        r = begin(b, member, entry, &call);
+        if (r >= 0)
+                r = ask(b, call, ret_reply, &unused);
+        if (r >= 0)
+                r = connection_read_packet(*ret_reply, &packet);
+        return r < 0 ? r : take_books(&packet, entry);
 }
 
 /* As far as they can be had; reach: may be NULL. */
 static void read_books(DelegateBackend *b, Entry *entry, char **reach) {
-        _cleanup_free_ char *unused = NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        const char *text;
 
-        if (!entry->is_measured)
-                return;
-        connection_begin(&b->connection, WIRE_BOOKS, entry->id);
-        if (ask(b, -EBADF, &unused) < 0 || take_books(&b->connection.packet, entry) < 0)
-                return;
-        if (reach)
-                (void) free_and_strdup(reach, packet_take_text(&b->connection.packet));
+        if (entry->is_measured && ask_for_books(b, "GetBooks", entry, &reply) >= 0 && reach &&
+            sd_bus_message_read(reply, "s", &text) >= 0 && *text)
+                (void) free_and_strdup(reach, text);
 }
 
 static int delegate_remove(Backend *backend, uint32_t index, Statistics *ret_final,
                            Histogram *histogram) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         DelegateBackend *b = DELEGATE(backend);
         Entry *entry = &b->entries[index];
-        _cleanup_free_ char *unused = NULL;
 
-        if (entry->is_measured) {
-                connection_begin(&b->connection, WIRE_REMOVE, entry->id);
-                if (ask(b, -EBADF, &unused) >= 0)
-                        (void) take_books(&b->connection.packet, entry);
-        }
+        if (entry->is_measured)
+                (void) ask_for_books(b, "TakeBack", entry, &reply);
         entry->now.open = 0;
         if (ret_final)
                 *ret_final = entry->now;
@@ -284,93 +363,41 @@ static int delegate_remove(Backend *backend, uint32_t index, Statistics *ret_fin
 
 static int delegate_set_cgroup(Backend *backend, uint32_t index, uint64_t cgroup_id,
                                unsigned level) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
         DelegateBackend *b = DELEGATE(backend);
         Entry *entry = &b->entries[index];
         _cleanup_free_ char *unused = NULL;
+        int r;
 
         entry->binding->cgroup.id = cgroup_id;
         if (!entry->is_measured)
                 return 0;
-        connection_begin(&b->connection, WIRE_RUNS, entry->id);
-        packet_put_number(&b->connection.packet, cgroup_id != 0);
-        return ask(b, -EBADF, &unused);
+        r = begin(b, "SetRunning", entry, &call);
+        if (r >= 0)
+                r = sd_bus_message_append(call, "b", cgroup_id != 0);
+        return r < 0 ? r : ask(b, call, NULL, &unused);
 }
 
 static int delegate_set_budget(Backend *backend, uint32_t index,
                                const uint64_t budget_ns[static TLOB_N_BUDGETS]) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
         DelegateBackend *b = DELEGATE(backend);
         Entry *entry = &b->entries[index];
         _cleanup_free_ char *unused = NULL;
+        int r;
 
         memcpy(entry->binding->budget_ns, budget_ns, sizeof(entry->binding->budget_ns));
         if (!entry->is_measured)
                 return 0;
-        connection_begin(&b->connection, WIRE_BUDGETS, entry->id);
-        for (size_t i = 0; i < TLOB_N_BUDGETS; i++)
-                packet_put_number(&b->connection.packet, budget_ns[i]);
-        return ask(b, -EBADF, &unused);
+        r = begin(b, "SetBudgets", entry, &call);
+        if (r >= 0)
+                r = sd_bus_message_append_array(call, 't', budget_ns,
+                                                TLOB_N_BUDGETS * sizeof(*budget_ns));
+        return r < 0 ? r : ask(b, call, NULL, &unused);
 }
 
 static int delegate_get_fd(Backend *backend) {
         return DELEGATE(backend)->epoll_fd;
-}
-
-static Entry *find_entry(DelegateBackend *b, uint64_t id) {
-        for (size_t i = 0; i < b->n_entries; i++)
-                if (b->entries[i].id == id)
-                        return &b->entries[i];
-        return NULL;
-}
-
-static void on_report(DelegateBackend *b, Packet *packet, BackendReportHandler handler,
-                      void *userdata) {
-        const Entry *entry = find_entry(b, packet_take_number(packet));
-        Report report;
-        Stack stack;
-
-        if (!entry || wire_take_report(packet, &report, &stack) < 0)
-                return;
-        report.backend_index = (uint32_t) (entry - b->entries);
-        handler(&report, userdata);
-}
-
-static void on_gone(DelegateBackend *b, Packet *packet) {
-        Entry *entry = find_entry(b, packet_take_number(packet));
-        const char *why;
-
-        if (!entry || !entry->is_measured || take_books(packet, entry) < 0)
-                return;
-        entry->is_measured = false;
-        why = packet_take_text(packet);
-        if (why)
-                entry_note(b, entry, true, why);
-}
-
-/* Returns how many. */
-static int take_told(DelegateBackend *b, BackendReportHandler handler, void *userdata) {
-        int n = 0, r;
-
-        while (b->connection.fd >= 0 && (r = connection_next(&b->connection, &b->told)) != 0) {
-                if (r < 0) {
-                        on_lost_connection(b);
-                        break;
-                }
-                switch ((WireType) packet_take_number(&b->told)) {
-                case WIRE_REPORT:
-                        on_report(b, &b->told, handler, userdata);
-                        n++;
-                        break;
-                case WIRE_GONE:
-                        on_gone(b, &b->told);
-                        break;
-                case WIRE_LOST:
-                        b->n_lost += packet_take_number(&b->told);
-                        break;
-                default:
-                        break;
-                }
-        }
-        return n;
 }
 
 static bool has_entries(const DelegateBackend *b) {
@@ -386,9 +413,15 @@ static int delegate_dispatch(Backend *backend, BackendReportHandler handler, voi
         uint64_t expirations;
 
         (void) !read(b->timer_fd, &expirations, sizeof(expirations));
-        if (b->connection.fd < 0 && has_entries(b) && connect_to_system(b, &error) != -ENOTCONN)
+        if (!b->connection.bus && has_entries(b) && connect_to_system(b, &error) >= 0 &&
+            b->connection.lender)
                 note_all(b, true);
-        return take_told(b, handler, userdata);
+        b->handler = handler;
+        b->handler_data = userdata;
+        b->n_reports = 0;
+        if (b->connection.bus && connection_dispatch(&b->connection) < 0)
+                on_lender_gone(b);
+        return b->n_reports;
 }
 
 static int delegate_next_notice(Backend *backend, BackendNotice *ret) {
@@ -421,8 +454,8 @@ static char *delegate_remark(Backend *backend, uint32_t index) {
         return b->entries[index].is_measured
                        ? NULL
                        : sentence_make(
-                                 "The system's tlobd, which would measure it, is not there, or "
-                                 "not for users (UserInstanceBindingsMax= in tlobd.conf)");
+                                 "The system's tlobd, which would measure it, is not there: start "
+                                 "it with 'systemctl start tlobd'");
 }
 
 static uint64_t delegate_lost(Backend *backend) {
@@ -450,16 +483,18 @@ static int delegate_histogram(Backend *backend, uint32_t index, Histogram *histo
 static int delegate_reset_statistics(Backend *backend, uint32_t index) {
         DelegateBackend *b = DELEGATE(backend);
         Entry *entry = &b->entries[index];
-        _cleanup_free_ char *unused = NULL;
+        int r = 0;
 
         if (entry->is_measured) {
-                int r;
+                _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
+                _cleanup_free_ char *unused = NULL;
 
-                connection_begin(&b->connection, WIRE_RESET, entry->id);
-                r = ask(b, -EBADF, &unused);
-                if (r < 0)
-                        return r;
+                r = begin(b, "Reset", entry, &call);
+                if (r >= 0)
+                        r = ask(b, call, NULL, &unused);
         }
+        if (r < 0)
+                return r;
         entry->now = (Statistics){};
         entry->lengths = (Histogram){};
         return 0;

@@ -1,44 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/*
+ * On the system bus anybody can send signals to anybody, also such that look like those of the
+ * system's tlobd: who has sent one is looked at here.
+ */
+
 #include "delegate/connection.h"
 
-#include <poll.h>
-#include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/sentence.h"
+#include "tlob-bus.h"
 
 #define ANSWER_USEC UINT64_C(15000000)
+#define AGAIN_USEC  200000
 
-struct Told {
-        Told *next;
-        size_t size;
-        uint8_t data[];
-};
-
-void connection_init(Connection *c) {
-        c->fd = -EBADF;
-        c->first = NULL;
-        c->last = &c->first;
-        packet_init(&c->packet);
-}
+#define BUS_NAME      "org.freedesktop.DBus"
+#define BUS_PATH      "/org/freedesktop/DBus"
+#define BUS_INTERFACE BUS_NAME
 
 void connection_close(Connection *c) {
-        c->fd = safe_close(c->fd);
-        while (c->first) {
-                Told *told = c->first;
-
-                c->first = told->next;
-                free(told);
-        }
-        c->last = &c->first;
-}
-
-bool connection_has_told(const Connection *c) {
-        return c->first;
+        c->bus = sd_bus_close_unref(c->bus);
+        free(TAKE_PTR(c->lender));
+        c->n_heard = 0;
 }
 
 static int lose(Connection *c, char **ret_error) {
@@ -47,118 +32,197 @@ static int lose(Connection *c, char **ret_error) {
                               "The system's tlobd has gone, or does not answer");
 }
 
-static int keep(Connection *c, const Packet *packet) {
-        Told *told = malloc(sizeof(*told) + packet->size);
+static bool is_from(sd_bus_message *m, const char *name) {
+        const char *sender = sd_bus_message_get_sender(m);
 
-        if (!told)
-                return -ENOMEM;
-        told->next = NULL;
-        told->size = packet->size;
-        memcpy(told->data, packet->data, packet->size);
-        *c->last = told;
-        c->last = &told->next;
+        return name && sender && streq(sender, name);
+}
+
+int connection_append_packet(sd_bus_message *m, const Packet *packet) {
+        return packet->failed ? -EMSGSIZE
+                              : sd_bus_message_append_array(m, 'y', packet->data, packet->size);
+}
+
+int connection_read_packet(sd_bus_message *m, Packet *packet) {
+        const void *bytes;
+        size_t size;
+        int r;
+
+        r = sd_bus_message_read_array(m, 'y', &bytes, &size);
+        if (r < 0)
+                return r;
+        if (size > PACKET_SIZE_MAX)
+                return -EBADMSG;
+        packet_init(packet);
+        if (size > 0)
+                memcpy(packet->data, bytes, size);
+        packet->size = size;
         return 0;
 }
 
-/* Returns 1, 0: nothing is there, or a negative errno. */
-static int receive(const Connection *c, Packet *packet) {
-        int unwanted, r;
+static int on_report(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Connection *c = userdata;
+        uint64_t id, lost;
 
-        if (c->fd < 0)
-                return -ENOTCONN;
-        r = packet_receive(c->fd, packet, &unwanted);
-        safe_close(unwanted);
-        if (r == -EAGAIN || r == -EINTR)
+        if (!is_from(m, c->lender))
                 return 0;
-        return r > 0 && !packet->failed ? 1 : -ENOTCONN;
+        c->n_heard++;
+        if (sd_bus_message_read(m, "t", &id) >= 0 && connection_read_packet(m, &c->told) >= 0 &&
+            sd_bus_message_read(m, "t", &lost) >= 0)
+                c->handlers->report(id, &c->told, lost, c->userdata);
+        return 0;
 }
 
-/* What comes before the answer is kept. */
-static int await_answer(Connection *c) {
-        uint64_t end = now_usec() + ANSWER_USEC, now;
+static int on_gone(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Connection *c = userdata;
+        const char *why;
+        uint64_t id;
+
+        if (is_from(m, c->lender) && sd_bus_message_read(m, "t", &id) >= 0 &&
+            connection_read_packet(m, &c->told) >= 0 && sd_bus_message_read(m, "s", &why) >= 0)
+                c->handlers->gone(id, &c->told, *why ? why : NULL, c->userdata);
+        return 0;
+}
+
+static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        const char *name, *before, *now;
+        Connection *c = userdata;
+
+        if (!is_from(m, BUS_NAME) || sd_bus_message_read(m, "sss", &name, &before, &now) < 0 ||
+            !streq(name, TLOB_BUS_NAME))
+                return 0;
+        if (c->lender && !streq(c->lender, now)) {
+                free(TAKE_PTR(c->lender));
+                c->handlers->is_there(false, c->userdata);
+        }
+        if (!c->lender && *now && c->bus) {
+                c->lender = strdup(now);
+                if (c->lender)
+                        c->handlers->is_there(true, c->userdata);
+        }
+        return 0;
+}
+
+/* Of the name, before anything is known of changes: these come later. */
+static int find_lender(Connection *c) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        const char *owner;
         int r;
 
-        for (;;) {
-                struct pollfd poll_fd = { .fd = c->fd, .events = POLLIN };
-
-                r = receive(c, &c->packet);
-                if (r < 0)
-                        return r;
-                if (r > 0 && packet_take_number(&c->packet) == WIRE_ANSWER)
-                        return 0;
-                if (r > 0) {
-                        r = keep(c, &c->packet);
-                        if (r < 0)
-                                return r;
-                        continue;
-                }
-                now = now_usec();
-                if (now >= end)
-                        return -ETIMEDOUT;
-                (void) poll(&poll_fd, 1, (int) ((end - now) / 1000 + 1));
-        }
+        r = sd_bus_call_method(c->bus, BUS_NAME, BUS_PATH, BUS_INTERFACE, "GetNameOwner", &error,
+                               &reply, "s", TLOB_BUS_NAME);
+        if (sd_bus_error_has_name(&error, SD_BUS_ERROR_NAME_HAS_NO_OWNER))
+                return 0;
+        if (r >= 0)
+                r = sd_bus_message_read(reply, "s", &owner);
+        if (r < 0)
+                return r;
+        c->lender = strdup(owner);
+        return c->lender ? 0 : -ENOMEM;
 }
 
-void connection_begin(Connection *c, WireType type, uint64_t id) {
-        packet_init(&c->packet);
-        packet_put_number(&c->packet, type);
-        packet_put_number(&c->packet, id);
+static int start(Connection *c) {
+        int r;
+
+        r = sd_bus_open_system(&c->bus);
+        if (r >= 0)
+                r = sd_bus_match_signal(c->bus, NULL, BUS_NAME, BUS_PATH, BUS_INTERFACE,
+                                        "NameOwnerChanged", on_owner, c);
+        if (r >= 0)
+                r = sd_bus_match_signal(c->bus, NULL, TLOB_BUS_NAME, TLOB_BUS_PATH,
+                                        TLOB_BUS_LENDER_INTERFACE, "Report", on_report, c);
+        if (r >= 0)
+                r = sd_bus_match_signal(c->bus, NULL, TLOB_BUS_NAME, TLOB_BUS_PATH,
+                                        TLOB_BUS_LENDER_INTERFACE, "Gone", on_gone, c);
+        return r < 0 ? r : find_lender(c);
 }
 
-int connection_ask(Connection *c, int fd, char **ret_error) {
-        const char *sentence;
-        uint64_t error;
-
-        if (c->packet.failed)
-                return sentence_error(-EMSGSIZE, ret_error, "Its keys are too long");
-        if (packet_send(c->fd, &c->packet, fd) < 0 || await_answer(c) < 0)
-                return lose(c, ret_error);
-        error = packet_take_number(&c->packet);
-        sentence = packet_take_text(&c->packet);
-        if (c->packet.failed || error > 4095)
-                return lose(c, ret_error);
-        return error > 0 ? sentence_error(-(int) error, ret_error, "%s",
-                                          sentence ?: strerror((int) error))
-                         : 0;
-}
-
-int connection_open(Connection *c, const char *path, char **ret_error) {
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
+int connection_open(Connection *c, const ConnectionHandlers *handlers, void *userdata,
+                    char **ret_error) {
         int r;
 
         connection_close(c);
-        if (strlen(path) >= sizeof(address.sun_path))
-                return -ENAMETOOLONG;
-        memcpy(address.sun_path, path, strlen(path));
-        c->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (c->fd < 0)
-                return -errno;
-        if (connect(c->fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
-                return lose(c, ret_error);
-        connection_begin(c, WIRE_HELLO, WIRE_VERSION);
-        r = connection_ask(c, -EBADF, ret_error);
-        if (r < 0)
-                connection_close(c);
-        /* It still has to do with the one before. */
-        return r == -EBUSY ? -ENOTCONN : r;
+        c->handlers = handlers;
+        c->userdata = userdata;
+        r = start(c);
+        if (r >= 0)
+                return 0;
+        connection_close(c);
+        return sentence_error(-ENOTCONN, ret_error, "Cannot connect to the system bus: %s",
+                              strerror(-r));
 }
 
-int connection_next(Connection *c, Packet *packet) {
-        Told *told = c->first;
-        int r;
+int connection_new_call(Connection *c, const char *member, sd_bus_message **ret) {
+        if (!c->lender)
+                return -ENOTCONN;
+        return sd_bus_message_new_method_call(c->bus, ret, c->lender, TLOB_BUS_PATH,
+                                              TLOB_BUS_LENDER_INTERFACE, member);
+}
 
-        if (!told) {
-                r = receive(c, packet);
-                if (r < 0)
-                        connection_close(c);
-                return r;
+/* Is it not there, or does not answer? */
+static bool is_lost(int r, const sd_bus_error *error) {
+        static const char *const names[] = {
+                SD_BUS_ERROR_SERVICE_UNKNOWN, SD_BUS_ERROR_NAME_HAS_NO_OWNER, SD_BUS_ERROR_NO_REPLY,
+                SD_BUS_ERROR_TIMEOUT,         SD_BUS_ERROR_DISCONNECTED,
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                if (sd_bus_error_has_name(error, names[i]))
+                        return true;
+        return !sd_bus_error_is_set(error) && r != -ENOMEM;
+}
+
+int connection_ask(Connection *c, sd_bus_message *call, sd_bus_message **ret_reply,
+                   char **ret_error) {
+        uint64_t end = now_usec() + ANSWER_USEC;
+
+        for (;;) {
+                _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+                int r;
+
+                if (!c->bus)
+                        return lose(c, ret_error);
+                r = sd_bus_call(c->bus, call, ANSWER_USEC, &error, ret_reply);
+                if (r >= 0)
+                        return 0;
+                /* Who keeps it busy for too long has to wait. */
+                if (sd_bus_error_has_name(&error, SD_BUS_ERROR_LIMITS_EXCEEDED) &&
+                    now_usec() < end) {
+                        (void) usleep(AGAIN_USEC);
+                        continue;
+                }
+                if (is_lost(r, &error))
+                        return lose(c, ret_error);
+                return sentence_error(r, ret_error, "%s", error.message ?: strerror(-r));
         }
-        packet_init(packet);
-        memcpy(packet->data, told->data, told->size);
-        packet->size = told->size;
-        c->first = told->next;
-        if (!c->first)
-                c->last = &c->first;
-        free(told);
-        return 1;
+}
+
+/* So that it tells more. */
+static void acknowledge(Connection *c) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+
+        if (c->n_heard > 0 && connection_new_call(c, "Heard", &m) >= 0 &&
+            sd_bus_message_append(m, "u", c->n_heard) >= 0 &&
+            sd_bus_message_set_expect_reply(m, false) >= 0 && sd_bus_send(c->bus, m, NULL) >= 0)
+                c->n_heard = 0;
+}
+
+int connection_dispatch(Connection *c) {
+        _cleanup_(sd_bus_unrefp) sd_bus *bus = sd_bus_ref(c->bus);
+        int r = 1;
+
+        /* What it calls may close it. */
+        while (r > 0 && c->bus == bus) {
+                r = sd_bus_process(bus, NULL);
+                if (r == 0)
+                        acknowledge(c);
+        }
+        return r < 0 && c->bus == bus ? lose(c, NULL) : 0;
+}
+
+bool connection_has_read(const Connection *c) {
+        uint64_t n;
+
+        return c->bus && sd_bus_get_n_queued_read(c->bus, &n) >= 0 && n > 0;
 }

@@ -3,49 +3,62 @@
 #define DELEGATE_CONNECTION_H
 
 #include <stdbool.h>
+#include <systemd/sd-bus.h>
 
 #include "backend/wire.h"
 
 /*
- * The connection to the system's tlobd. It is waited for, for some seconds at most: it answers
- * within milliseconds, and who waits is the daemon of one user.
+ * The connection to the system's tlobd, org.tlob1.Lender on the system bus. Answers are waited for,
+ * for some seconds at most: they come within milliseconds, and who waits is the daemon of one user.
  */
 
-typedef struct Told Told;
+/* What it tells, from connection_dispatch(). Packets are gone when a handler returns. */
+typedef struct ConnectionHandlers {
+        /* lost: so many others before it were not told. */
+        void (*report)(uint64_t id, Packet *report, uint64_t lost, void *userdata);
+
+        /* why: a sentence, or NULL if it ends itself. */
+        void (*gone)(uint64_t id, Packet *books, const char *why, void *userdata);
+
+        /* It is there now, or is there no longer and has forgotten all. */
+        void (*is_there)(bool yes, void *userdata);
+} ConnectionHandlers;
 
 typedef struct Connection {
-        int fd;              /* -EBADF: there is none */
-        Packet packet;       /* of a question, and its answer */
-        Told *first, **last; /* what was told while an answer was waited for */
+        sd_bus *bus;  /* NULL: there is none */
+        char *lender; /* the name of the system's tlobd there; NULL: it is not there */
+        uint32_t n_heard;
+        const ConnectionHandlers *handlers;
+        void *userdata;
+        Packet told;
 } Connection;
 
-void connection_init(Connection *connection);
-
-/* And what was told is forgotten. */
+/*
+ * Connects to the bus. Whether the system's tlobd is there is in lender. Returns 0, or -ENOTCONN
+ * with a sentence.
+ */
+int connection_open(Connection *connection, const ConnectionHandlers *handlers, void *userdata,
+                    char **ret_error);
 void connection_close(Connection *connection);
 
-/*
- * Connects at that path, and asks whether it may. -ENOTCONN: nobody is there. Another negative
- * errno comes with a sentence: it may not.
- */
-int connection_open(Connection *connection, const char *path, char **ret_error);
-
-/* Begins a question in connection->packet. */
-void connection_begin(Connection *connection, WireType type, uint64_t id);
+/* A call to be asked. -ENOTCONN: it is not there. */
+int connection_new_call(Connection *connection, const char *member, sd_bus_message **ret);
 
 /*
- * Asks it, fd goes with it (negative: none), and leaves the answer there, behind its error. Returns
- * 0, -ENOTCONN (the connection is lost, and closed), or what is wrong, with a sentence.
+ * Asks it, and waits. ret_reply: NULL if there is nothing in it. Returns 0, -ENOTCONN (it does not
+ * answer, and the connection is closed), or what is wrong, most with a sentence.
  */
-int connection_ask(Connection *connection, int fd, char **ret_error);
+int connection_ask(Connection *connection, sd_bus_message *call, sd_bus_message **ret_reply,
+                   char **ret_error);
 
-/*
- * The next that was told, until there is nothing more. Returns 1, 0, or -ENOTCONN: the connection
- * is lost, and closed.
- */
-int connection_next(Connection *connection, Packet *packet);
+/* An array of bytes, the next argument. */
+int connection_append_packet(sd_bus_message *m, const Packet *packet);
+int connection_read_packet(sd_bus_message *m, Packet *packet);
 
-/* Is there something that was told, and that the descriptor does not show? */
-bool connection_has_told(const Connection *connection);
+/* Calls the handlers. -ENOTCONN: the connection is lost, and closed. */
+int connection_dispatch(Connection *connection);
+
+/* Is there something to dispatch that the descriptor does not show? */
+bool connection_has_read(const Connection *connection);
 
 #endif

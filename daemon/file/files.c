@@ -29,11 +29,12 @@
 #include "file/question.h"
 #include "file/reader.h"
 
-#define READERS_MAX   12 /* those that hang among them */
-#define WORKING_MAX   4  /* that may yet answer in time */
-#define PATIENCE_USEC UINT64_C(300000)
-#define PATIENCE_PART 10 /* of the time that passes: comes back */
-#define SLOW_USEC     UINT64_C(300000)
+#define READERS_MAX          12 /* those that hang among them */
+#define READERS_OF_USERS_MAX 4  /* that read for the tlobd of users */
+#define WORKING_MAX          4  /* that may yet answer in time */
+#define PATIENCE_USEC        UINT64_C(300000)
+#define PATIENCE_PART        10 /* of the time that passes: comes back */
+#define SLOW_USEC            UINT64_C(300000)
 
 typedef struct Reader {
         int fd;              /* -EBADF: there is none */
@@ -316,29 +317,44 @@ static int claim(Files *files, FileQuestion *question, int *ret_fd, char **ret_e
         return r;
 }
 
+/* Who reads them may never come back: most of the readers are for what root has. */
+static int check_users(const Files *files, uid_t user, char **ret_error) {
+        size_t n, n_of_user;
+
+        file_questions_count_of_users(&files->questions, user, &n, &n_of_user);
+        if (n < READERS_OF_USERS_MAX && n_of_user == 0)
+                return 0;
+        return sentence_error(-EBUSY, ret_error, "Other files of users are being read");
+}
+
 /*
  * Asks what is in files->packet, of path, unless that is being asked. Returns 1 if it is new, 0, or
  * a negative errno.
  */
-static int pose(Files *files, const char *path, const Binding *binding, FileQuestion **ret) {
+static int pose(Files *files, const char *path, const Binding *binding, FileQuestion **ret,
+                char **ret_error) {
         /* Paths in a container say nothing of the machine, and it may have any file system. */
         const char *place = binding && binding_may_have_container(binding) ? binding->unit : NULL;
+        uid_t for_user = binding ? binding->lent.user : 0;
         char user[sizeof("user 4294967295")];
         int r;
-
-        /* Nor does what a user says of where a file is. */
-        if (binding && binding->lent.user) {
-                (void) snprintf(user, sizeof(user), "user %u", binding->lent.user);
-                place = user;
-        }
 
         *ret = file_questions_find(&files->questions, &files->packet);
         if (*ret)
                 return 0;
+        /* Nor does what a user says of where a file is. */
+        if (for_user != 0) {
+                r = check_users(files, for_user, ret_error);
+                if (r < 0)
+                        return r;
+                (void) snprintf(user, sizeof(user), "user %u", for_user);
+                place = user;
+        }
         file_questions_drop_unclaimed(&files->questions);
         r = file_questions_add(&files->questions, &files->packet, path, place, ret);
         if (r < 0)
                 return r;
+        (*ret)->user = for_user;
         (void) ask(files, *ret);
         return 1;
 }
@@ -388,7 +404,7 @@ static int get_answer(Files *files, const char *path, const Binding *binding, un
         FileQuestion *question;
         int r;
 
-        r = pose(files, path, binding, &question);
+        r = pose(files, path, binding, &question, ret_error);
         if (r < 0)
                 return r;
         if (r > 0)
@@ -524,7 +540,7 @@ int files_count(Files *files, const Binding *binding, unsigned *ret_id, FileUser
 
         r = question_put_count(&files->packet, binding);
         if (r >= 0)
-                r = pose(files, "/proc/self/maps", NULL, &question);
+                r = pose(files, "/proc/self/maps", NULL, &question, NULL);
         if (r >= 0)
                 r = take_answer_of(files, question, ret_id, &fd, NULL);
         safe_close(fd);

@@ -83,6 +83,16 @@ int file_questions_add(FileQuestions *questions, const Packet *packet, const cha
         return 0;
 }
 
+void file_questions_count_of_users(const FileQuestions *questions, uid_t user, size_t *ret_all,
+                                   size_t *ret_of_user) {
+        *ret_all = *ret_of_user = 0;
+        for (const FileQuestion *q = questions->first; q; q = q->next)
+                if (q->user != 0 && q->state != STATE_ANSWERED) {
+                        *ret_all += 1;
+                        *ret_of_user += q->user == user;
+                }
+}
+
 void file_questions_drop(FileQuestions *questions, FileQuestion *question) {
         FileQuestion **p = &questions->first;
 

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/packet.h"
 
@@ -18,6 +19,7 @@ typedef enum QuestionState {
 typedef struct FileQuestion {
         struct FileQuestion *next;
         unsigned id;
+        uid_t user; /* whose tlobd wants to know; 0: this one */
         QuestionState state;
         bool late;      /* it is not answered in time */
         bool told;      /* that it is late, or answered, to who did not wait */
@@ -51,6 +53,10 @@ FileQuestion *file_questions_find(const FileQuestions *questions, const Packet *
 int file_questions_add(FileQuestions *questions, const Packet *packet, const char *path,
                        const char *place, FileQuestion **ret);
 void file_questions_drop(FileQuestions *questions, FileQuestion *question);
+
+/* How many are not answered that are of the tlobd of users, and of that user's. */
+void file_questions_count_of_users(const FileQuestions *questions, uid_t user, size_t *ret_all,
+                                   size_t *ret_of_user);
 
 /*
  * Its answer was taken, by one of those who have asked it: it is dropped, as soon as the others are

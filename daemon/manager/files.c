@@ -30,8 +30,6 @@ static void on_answer(unsigned id, void *userdata) {
         }
         templates_fill(m->templates);
         manager_tell(m, file_known, id);
-        if (m->lent_handlers)
-                m->lent_handlers->file_known(id, m->lent_data);
 }
 
 static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *userdata) {

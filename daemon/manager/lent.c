@@ -29,6 +29,10 @@ static int check_room(const Manager *m, const Binding *binding, char **ret_error
 
         for (size_t i = 0; i < m->n_lent; i++)
                 n += m->lent[i]->lent.user == binding->lent.user;
+        if (c->user_bindings_max == 0)
+                return sentence_error(-EDQUOT, ret_error,
+                                      "The system's tlobd does not measure for users "
+                                      "(UserInstanceBindingsMax= in tlobd.conf)");
         if (n >= c->user_bindings_max)
                 return sentence_error(-EDQUOT, ret_error,
                                       "User %u has %zu bindings already, as many as "

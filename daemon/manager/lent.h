@@ -28,9 +28,6 @@ typedef struct LentHandlers {
 
         /* The configuration is in force: is there to be any? */
         void (*configured)(bool any, void *userdata);
-
-        /* A question about a file is answered. */
-        void (*file_known)(unsigned question, void *userdata);
 } LentHandlers;
 
 /* handlers must outlive the manager, or be taken back with NULL. */
@@ -39,7 +36,7 @@ void manager_handle_lent(struct Manager *manager, const LentHandlers *handlers, 
 /*
  * Measures a binding that has lent.user and its file, and a cgroup. It stays the caller's, and must
  * be there until it is taken back or has gone. Returns 0, -EINPROGRESS (its file is being looked
- * at; to be called again when file_known() is, with *ret_question), or a negative errno with a
+ * at; to be called again when the observer hears of *ret_question), or a negative errno with a
  * sentence.
  */
 int manager_lend(struct Manager *manager, Binding *binding, unsigned *ret_question,

@@ -86,6 +86,7 @@ static void take_others(Packet *answer, uint8_t kind) {
 
 static void take_wired(Packet *packet, uint8_t kind) {
         _cleanup_(binding_freep) Binding *binding = NULL;
+        Statistics statistics;
         Histogram lengths;
         Report report;
         Stack stack;
@@ -94,7 +95,7 @@ static void take_wired(Packet *packet, uint8_t kind) {
                 fuzz_assert(binding_full_name_is_valid(binding->name) && is_text(binding->unit) &&
                             is_text(binding->start) && is_text(binding->lent.file));
         if (kind == 7)
-                fuzz_assert(wire_take_histogram(packet, &lengths) <= 0);
+                fuzz_assert(wire_take_books(packet, &statistics, &lengths) <= 0);
         if (kind == 8 && wire_take_report(packet, &report, &stack) == 0)
                 fuzz_assert(report.budget < TLOB_N_BUDGETS && report.end < TLOB_N_ENDS &&
                             strlen(report.comm) <= TLOB_COMM_LEN);

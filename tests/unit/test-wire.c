@@ -67,10 +67,8 @@ static void test_books(void **state) {
         lengths.counts[0] = 1;
         lengths.counts[TLOB_BUCKETS - 1] = 5;
         packet_init(&packet);
-        wire_put_statistics(&packet, &statistics);
-        wire_put_histogram(&packet, &lengths);
-        wire_take_statistics(&packet, &taken);
-        assert_ok(wire_take_histogram(&packet, &other));
+        wire_put_books(&packet, &statistics, &lengths);
+        assert_ok(wire_take_books(&packet, &taken, &other));
         assert_true(packet_is_good(&packet));
         assert_memory_equal(&taken, &statistics, sizeof(taken));
         assert_memory_equal(&other, &lengths, sizeof(other));
@@ -78,13 +76,16 @@ static void test_books(void **state) {
 
 /* A bucket that there is not. */
 static void test_wrong_bucket(void **state) {
+        Statistics statistics;
         Histogram lengths;
 
         packet_init(&packet);
+        for (size_t i = 0; i < sizeof(statistics) / sizeof(uint64_t); i++)
+                packet_put_number(&packet, i);
         packet_put_number(&packet, 1);
         packet_put_number(&packet, TLOB_BUCKETS);
         packet_put_number(&packet, 1);
-        assert_int_equal(wire_take_histogram(&packet, &lengths), -EBADMSG);
+        assert_int_equal(wire_take_books(&packet, &statistics, &lengths), -EBADMSG);
 }
 
 static void test_report(void **state) {
