@@ -164,7 +164,7 @@ static int set_deadline_mode(Config *config, const ConfigKey *key, const char *v
         X("OverallRateLimitBurst", set_number, overall_rate_limit_burst, 1, 1000000, "1000")       \
         X("BindingsMax", set_number, bindings_max, 1, 65536, "1024")                               \
         X("BindingsPerUserMax", set_number, bindings_per_user_max, 0, 65536, "64")                 \
-        X("UserInstanceBindingsMax", set_number, user_bindings_max, 0, 65536, "0")                 \
+        X("UserInstanceBindingsMax", set_number, user_bindings_max, 0, 65536, "16")                \
         X("SpareInstances", set_number, spare_instances, 0, TLOB_SPARES_MAX, "16")                 \
         X("TasksMax", set_number, tasks_max, 1, 1048576, "8192")                                   \
         X("RingBufferSize", set_ring_size, ring_buffer_size, 1, RING_BUFFER_MAX, "1M")             \
