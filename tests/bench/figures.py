@@ -294,4 +294,10 @@ ROWS = [
     Row("daemon", "start with 1000 bindings on sites of their own, less with 1",
         median("daemon.many"), "s", 1),
     Row("daemon", "a reload that takes 1000 bindings away, until no probe is left", median("daemon.many.away"), "s", 1),
+
+    Row("client", "`tlobctl top` of 1000 bindings: CPU time of tlobctl in a second",
+        median("client.top.tlobctl"), "ms"),
+    Row("client", "`tlobctl top` of 1000 bindings: CPU time of tlobd in a second", median("client.top.tlobd"), "ms"),
+    Row("client", "`tlobctl report`, 10000 violations: CPU time", median("client.report"), "ms"),
+    Row("client", "`tlobctl report`, 10000 violations: the page", median("client.report.size", 1 / 1000), "kB"),
 ]
