@@ -15,12 +15,10 @@
 #include <sys/stat.h>
 #include <ucontext.h>
 
-#include "binding/cost.h"
-#include "binding/keys.h"
-#include "binding/sites.h"
 #include "elf/functions.h"
 #include "elf/mark.h"
 #include "elf/usdt.h"
+#include "resolved-mark.h"
 #include "temporary.h"
 #include "test.h"
 
@@ -89,29 +87,13 @@ static void test_paths(void **state) {
         assert_int_equal(tlob_mark_file_write(path, names, 1, NULL), -ENAMETOOLONG);
 }
 
-static void resolve(const char *path, const char *mark, Binding **ret) {
-        _cleanup_(binding_freep) Binding *binding = NULL;
-        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
-        _cleanup_free_ char *sentence = NULL;
-
-        assert_ok(binding_new("x", &binding));
-        assert_ok(binding_set_key(binding, "Executable", path, NULL));
-        assert_ok(binding_set_key(binding, "Mark", mark, NULL));
-        assert_ok(binding_set_key(binding, "BudgetSec", "1s", NULL));
-        assert_ok(elf_file_open(path, &elf, NULL));
-        if (binding_resolve_sites(binding, elf, &binding->resolved.sites, &sentence) < 0)
-                fail_msg("%s: %s", path, sentence);
-        binding_read_probes(binding, elf_file_fd(elf));
-        *ret = TAKE_PTR(binding);
-}
-
 /* Returns its semaphore. */
 static uint64_t check_mark(const char *path, const char *mark, bool has_key) {
         _cleanup_(binding_freep) Binding *binding = NULL;
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         const BindingSites *sites;
 
-        resolve(path, mark, &binding);
+        mark_resolve(path, mark, &binding);
         sites = &binding->resolved.sites;
         assert_int_equal(sites->how, TLOB_STOP_PLACE);
         assert_false(sites->has_frame);
@@ -247,7 +229,7 @@ static void check_functions(const char *path, const char *mark, const char *cons
         struct link_map *map;
         void *file;
 
-        resolve(path, mark, &binding);
+        mark_resolve(path, mark, &binding);
         file = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         assert_non_null(file);
         assert_ok(dlinfo(file, RTLD_DI_LINKMAP, &map));

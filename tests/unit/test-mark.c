@@ -10,10 +10,8 @@
 #include <elf.h>
 #include <inttypes.h>
 
-#include "binding/cost.h"
-#include "binding/keys.h"
-#include "binding/sites.h"
 #include "elf/functions.h"
+#include "resolved-mark.h"
 #include "test.h"
 
 static void test_names(void **state) {
@@ -91,22 +89,6 @@ static size_t ask_readelf(const char *path, const char *name) {
         return n;
 }
 
-static void resolve(const char *path, const char *mark, Binding **ret) {
-        _cleanup_(binding_freep) Binding *binding = NULL;
-        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
-        _cleanup_free_ char *sentence = NULL;
-
-        assert_ok(binding_new("x", &binding));
-        assert_ok(binding_set_key(binding, "Executable", path, NULL));
-        assert_ok(binding_set_key(binding, "Mark", mark, NULL));
-        assert_ok(binding_set_key(binding, "BudgetSec", "1s", NULL));
-        assert_ok(elf_file_open(path, &elf, NULL));
-        if (binding_resolve_sites(binding, elf, &binding->resolved.sites, &sentence) < 0)
-                fail_msg("%s: %s", path, sentence);
-        binding_read_probes(binding, elf_file_fd(elf));
-        *ret = TAKE_PTR(binding);
-}
-
 /* Each note is a place, and all have the one counter. */
 static void assert_places(const char *path, const char *probe, const ElfSite *site,
                           uint64_t semaphore) {
@@ -153,7 +135,7 @@ static uint64_t check_mark(const char *path, const char *mark) {
 
         assert_true(asprintf(&begin, "%s__begin", mark) > 0);
         assert_true(asprintf(&end, "%s__end", mark) > 0);
-        resolve(path, mark, &binding);
+        mark_resolve(path, mark, &binding);
         sites = &binding->resolved.sites;
         assert_int_equal(sites->how, TLOB_STOP_PLACE);
         assert_false(sites->has_frame);
