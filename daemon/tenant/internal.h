@@ -39,6 +39,7 @@ struct Tenants {
         int cgroup_root;
         Tenant *first;
         size_t n;
+        bool is_ending; /* what is given up now was not too dear */
         TenantEviction evictions[TENANTS_MAX];
 };
 

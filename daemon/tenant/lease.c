@@ -63,7 +63,7 @@ void lease_end(Lease *lease, const Statistics *final, const Histogram *lengths, 
 
         hide(&told);
         tenant->tenants->handlers->gone(lease->id, &told, lengths, why, tenant->userdata);
-        if (why)
+        if (!tenant->tenants->is_ending)
                 tenant_eviction(tenant)->usec = now_usec();
         lease_drop(lease);
 }

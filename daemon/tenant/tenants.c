@@ -93,9 +93,11 @@ static void on_gone(Binding *binding, const Statistics *final, const Histogram *
 
 /* It is told as what was given up. */
 static void evict_all(Tenants *tenants, const char *why) {
+        tenants->is_ending = true;
         for (const Tenant *t = tenants->first; t; t = t->next)
                 while (t->leases)
                         manager_evict_lent(tenants->manager, t->leases->binding, why);
+        tenants->is_ending = false;
 }
 
 static void on_configured(bool any, void *userdata) {

@@ -178,6 +178,14 @@ systemctl start tlobd
 before=$(hers app.service/request Windows)
 check "and it is when that is back" until_true eval '[ "$(hers app.service/request Windows)" -gt "$before" ]'
 
+check "what is measured for users can be ended" limit UserInstanceBindingsMax=0
+check "which is told" until_true eval \
+        "hers app.service/request StateReason | grep -q 'does not measure for users any more'"
+check "and permitted again" limit UserInstanceBindingsMax=5
+before=$(hers app.service/request Windows)
+check "which has to be asked for" ctl reload
+check "and is so at once" until_true eval '[ "$(hers app.service/request Windows)" -gt "$before" ]'
+
 check "a budget of hers is changed" ctl set-budget app.service/request 1s
 before=$(hers app.service/request Violations)
 sleep 0.3
