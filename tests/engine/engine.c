@@ -11,7 +11,9 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -146,12 +148,47 @@ void engine_set_keys(Binding *binding, const char *const *keys) {
                 set_key(binding, keys[0], keys[1]);
 }
 
+/* A process of that user, with all that is open here. */
+static pid_t start_holder(uid_t user) {
+        pid_t parent = getpid(), pid = fork();
+        int status;
+
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                if (setresgid(user, user, user) < 0 || setresuid(user, user, user) < 0 ||
+                    prctl(PR_SET_DUMPABLE, 1) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
+                    getppid() != parent)
+                        _exit(EXIT_FAILURE);
+                for (;;)
+                        (void) raise(SIGSTOP);
+        }
+        assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+        assert_true(WIFSTOPPED(status));
+        return pid;
+}
+
+static void end_holder(pid_t pid) {
+        assert_int_equal(kill(pid, SIGKILL), 0);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+int engine_resolve(Binding *binding, BindingFile **ret, char **ret_error) {
+        int r;
+
+        if (binding->lent.user == 0)
+                return binding_resolve(binding, ret, ret_error);
+        binding->lent.holder = start_holder(binding->lent.user);
+        r = binding_resolve(binding, ret, ret_error);
+        end_holder(binding->lent.holder);
+        return r;
+}
+
 uint32_t engine_add_binding(Engine *engine, Binding *binding) {
         _cleanup_(binding_file_freep) BindingFile *file = NULL;
         _cleanup_free_ char *error = NULL;
         uint32_t index = 0;
 
-        if (binding_check(binding, &error) < 0 || binding_resolve(binding, &file, &error) < 0 ||
+        if (binding_check(binding, &error) < 0 || engine_resolve(binding, &file, &error) < 0 ||
             engine->backend->ops->add(engine->backend, binding, file, &index, &error) < 0)
                 fail_msg("%s", error);
         engine->added[index] = true;
@@ -178,9 +215,7 @@ Binding *engine_lend(const char *path, int fd) {
         assert_int_equal(binding_new("test", &binding), 0);
         engine_set_keys(binding,
                         KEYS("Executable", path, "Function", "victim_a", "BudgetSec", "10s"));
-        binding->lent = (BindingLent){
-                .user = ENGINE_USER, .file_fd = fd, .holder = getpid(), .file = strdup(path)
-        };
+        binding->lent = (BindingLent){ .user = ENGINE_USER, .file_fd = fd, .file = strdup(path) };
         return TAKE_PTR(binding);
 }
 

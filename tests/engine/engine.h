@@ -96,6 +96,9 @@ void engine_copy_victim(char *path, int *ret_fd);
 /* A binding of its function a for that user; the caller's. */
 Binding *engine_lend(const char *path, int fd);
 
+/* As binding_resolve(), for one that is lent, too. */
+int engine_resolve(Binding *binding, BindingFile **ret, char **ret_error);
+
 /* Its keys, as above. */
 void engine_set_keys(Binding *binding, const char *const *keys);
 

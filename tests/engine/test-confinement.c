@@ -439,7 +439,7 @@ static void test_a_user_has_own_tasks_only(void **state) {
                 _cleanup_(binding_file_freep) BindingFile *file = NULL;
                 _cleanup_free_ char *error = NULL;
 
-                assert_int_equal(binding_resolve(binding, &file, &error), 0);
+                assert_int_equal(engine_resolve(binding, &file, &error), 0);
                 assert_int_equal(
                         engine->backend->ops->add(engine->backend, binding, file, &one, &error),
                         -EOPNOTSUPP);
