@@ -65,17 +65,30 @@ static int hold(int process_fd, int fd) {
         return openat(process_fd, path, O_PATH | O_CLOEXEC);
 }
 
-/* Is what is held what that process can read, which only its user could look into? */
-static bool is_readable_there(const BindingLent *lent, int process_fd, int held) {
+/* What of a process is for its user only; another user may have made it more than that user's. */
+static bool is_of(int process_fd, uid_t user) {
+        struct stat st;
+
+        return fstatat(process_fd, "fd", &st, 0) >= 0 && st.st_uid == user;
+}
+
+/* Is what is held what that process has opened for reading? */
+static bool is_open_there(const BindingLent *lent, int process_fd, int held) {
         _cleanup_close_ int own = open_process(getpid());
         OpenFile there, here;
-        struct stat st;
 
         return own >= 0 && read_open_file(process_fd, lent->file_fd, &there) &&
                read_open_file(own, held, &here) && there.mount == here.mount &&
                there.inode == here.inode && !(there.flags & O_PATH) &&
-               (there.flags & O_ACCMODE) != O_WRONLY && fstat(process_fd, &st) >= 0 &&
-               st.st_uid == lent->user;
+               (there.flags & O_ACCMODE) != O_WRONLY && is_of(process_fd, lent->user);
+}
+
+/*
+ * However it came to be held: numbers of inodes are not unique on all file systems, and a process
+ * can be more than its user. Groups do not count, as an access list may say otherwise.
+ */
+static bool may_read(const struct stat *st, uid_t user) {
+        return st->st_mode & (st->st_uid == user ? S_IRUSR : S_IROTH);
 }
 
 /* Is that file system mounted for all, and so by somebody who may mount for all? */
@@ -125,9 +138,11 @@ int lent_file_open(const BindingLent *lent, int *ret_fd, char **ret_error) {
                 return -ESRCH;
         held = hold(process, lent->file_fd);
         if (held < 0 || fstat(held, &st) < 0 || !S_ISREG(st.st_mode) ||
-            !is_readable_there(lent, process, held))
-                return sentence_error(-EINVAL, ret_error, "%s is no file that can be read",
-                                      lent->file);
+            !is_open_there(lent, process, held) || !may_read(&st, lent->user))
+                return sentence_error(-EINVAL, ret_error,
+                                      "%s is no file that can be read by user %u as its owner, or "
+                                      "by everybody",
+                                      lent->file, lent->user);
         (void) snprintf(path, sizeof(path), "/proc/self/fd/%i", held);
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (fd < 0)

@@ -5,10 +5,10 @@
 #include "binding/binding.h"
 
 /*
- * Opens what a process of a user has opened for reading, and nothing else: that user may have put
- * there whatever is known to do harm. *ret_fd is a file on a file system that answers, the
- * caller's. Until that is known, this can take for ever. Returns 0 or a negative errno, most with a
- * sentence.
+ * Opens what a process of a user has opened for reading, if it is that user's or for everybody, and
+ * nothing else: there may be whatever is known to do harm. *ret_fd is a file on a file system that
+ * answers, the caller's. Until that is known, this can take for ever. Returns 0 or a negative
+ * errno, most with a sentence.
  */
 int lent_file_open(const BindingLent *lent, int *ret_fd, char **ret_error);
 

@@ -29,16 +29,29 @@ static int hold(const char *path, int flags) {
         return fd;
 }
 
-/* A process that has these at the number, in turns. b: negative for none. */
-static void start_holder(int a, int b) {
+/* Of a process. */
+typedef enum Rights {
+        RIGHTS_USER,
+        RIGHTS_MORE, /* it has been more than its user, who cannot look into it any longer */
+} Rights;
+
+static int become(uid_t user, Rights rights) {
+        if (user != getuid() &&
+            (setresgid(user, user, user) < 0 || setresuid(user, user, user) < 0))
+                return -errno;
+        return prctl(PR_SET_DUMPABLE, rights == RIGHTS_USER);
+}
+
+/* A process of that user that has these at the number, in turns. b: negative for none. */
+static void start_holder(uid_t user, Rights rights, int a, int b) {
         pid_t parent = getpid();
 
         holder = fork();
         assert_true(holder >= 0);
         if (holder > 0)
                 return;
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent || dup2(a, NUMBER) < 0)
+        if (become(user, rights) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
+            getppid() != parent || dup2(a, NUMBER) < 0)
                 _exit(1);
         (void) raise(SIGSTOP);
         for (;;) {
@@ -76,12 +89,13 @@ static int open_lent(uid_t user, int *ret_fd, char **ret_error) {
 }
 
 /* What is said of a file, which is closed; words NULL: that it is the right one. */
-static void check(int fd, uid_t user, int error, const char *words) {
+static void check_with(Rights rights, int fd, uid_t holder_user, uid_t user, int error,
+                       const char *words) {
         _cleanup_close_ int opened = -EBADF;
         _cleanup_free_ char *sentence = NULL;
         struct stat st, other;
 
-        start_holder(fd, -EBADF);
+        start_holder(holder_user, rights, fd, -EBADF);
         await_holder();
         assert_int_equal(open_lent(user, &opened, &sentence), error);
         end_holder();
@@ -93,6 +107,10 @@ static void check(int fd, uid_t user, int error, const char *words) {
                 assert_true(st.st_dev == other.st_dev && st.st_ino == other.st_ino);
         }
         (void) close(fd);
+}
+
+static void check(int fd, uid_t user, int error, const char *words) {
+        check_with(RIGHTS_USER, fd, getuid(), user, error, words);
 }
 
 #define NO_FILE "it is no file that can be read"
@@ -113,6 +131,29 @@ static void test_files(void **state) {
         assert_int_equal(pipe(pair), 0);
         (void) close(pair[1]);
         check(pair[0], user, -EINVAL, NO_FILE);
+}
+
+static int hold_as(uid_t owner, mode_t mode) {
+        const char *file = temporary_path(&tmp, "public");
+
+        assert_int_equal(chown(file, owner, 0), 0);
+        assert_int_equal(chmod(file, mode), 0);
+        return hold(file, O_RDONLY);
+}
+
+/* Whoever has it open need not be who may read it: a program can have more rights than its user. */
+static void test_rights(void **state) {
+        uid_t user = 65534;
+
+        if (getuid() != 0)
+                fail_msg("This test has to be run as root.");
+        check_with(RIGHTS_USER, hold_as(0, 0644), user, user, 0, NULL);
+        check_with(RIGHTS_USER, hold_as(0, 0640), user, user, -EINVAL, NO_FILE);
+        check_with(RIGHTS_USER, hold_as(user, 0600), user, user, 0, NULL);
+        check_with(RIGHTS_USER, hold_as(user, 0066), user, user, -EINVAL, NO_FILE);
+        check_with(RIGHTS_USER, hold_as(0, 0644), user, 0, -EINVAL, NO_FILE);
+        check_with(RIGHTS_MORE, hold_as(0, 0644), user, user, -EINVAL, NO_FILE);
+        check_with(RIGHTS_USER, hold_as(0, 0644), 0, user, -EINVAL, NO_FILE);
 }
 
 /* One that has been removed, or that has another name by now, is still the same. */
@@ -143,7 +184,7 @@ static void test_put_in_its_place(void **state) {
         struct stat st, right;
 
         assert_int_equal(fstat(open_fd, &right), 0);
-        start_holder(open_fd, secret_fd);
+        start_holder(getuid(), RIGHTS_USER, open_fd, secret_fd);
         await_holder();
         for (unsigned i = 0; i < N_ROUNDS; i++) {
                 _cleanup_close_ int fd = -EBADF;
@@ -174,6 +215,7 @@ static int tear_down(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_files),
+                cmocka_unit_test(test_rights),
                 cmocka_unit_test(test_removed),
                 cmocka_unit_test(test_nobody),
                 cmocka_unit_test(test_put_in_its_place),
