@@ -30,7 +30,7 @@
 #include "file/reader.h"
 
 #define READERS_MAX          12 /* those that hang among them */
-#define READERS_OF_USERS_MAX 4  /* that read for the tlobd of users */
+#define READERS_OF_USERS_MAX 2  /* that read for the tlobd of users */
 #define WORKING_MAX          4  /* that may yet answer in time */
 #define PATIENCE_USEC        UINT64_C(300000)
 #define PATIENCE_PART        10 /* of the time that passes: comes back */
@@ -407,7 +407,8 @@ static int get_answer(Files *files, const char *path, const Binding *binding, un
         r = pose(files, path, binding, &question, ret_error);
         if (r < 0)
                 return r;
-        if (r > 0)
+        /* What a user says may be such that it takes long. */
+        if (r > 0 && !(binding && binding->lent.user))
                 wait_for_answer(files, question);
         return take_answer_of(files, question, ret_id, ret_fd, ret_error);
 }
