@@ -192,6 +192,12 @@ typedef struct BackendOps {
         int (*next_notice)(Backend *backend, BackendNotice *ret);
 
         /*
+         * What a binding that is in the back end is in the place of active, for the reason that
+         * remark() gives. NULL: it is active.
+         */
+        BindingState (*state)(Backend *backend, uint32_t index);
+
+        /*
          * Why a binding that is active cannot measure what it was meant to, as far as what has
          * happened until now tells: a sentence without a full stop, the caller's. NULL, as the
          * operation or its result: there is nothing to be said.

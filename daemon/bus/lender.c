@@ -353,7 +353,8 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("Heard", SD_BUS_ARGS("u", reports), SD_BUS_NO_RESULT, method_heard,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_SIGNAL_WITH_ARGS("Report", SD_BUS_ARGS("t", id, "ay", report, "t", lost), 0),
-        SD_BUS_SIGNAL_WITH_ARGS("Gone", SD_BUS_ARGS("t", id, "ay", books, "s", why), 0),
+        SD_BUS_SIGNAL_WITH_ARGS("Gone", SD_BUS_ARGS("t", id, "ay", books, "b", for_good, "s", why),
+                                0),
         SD_BUS_VTABLE_END,
 };
 
@@ -393,7 +394,7 @@ static bool tell_report(uint64_t id, const Report *report, uint64_t lost, void *
 }
 
 /* There are no more of these than the borrower may have bindings, and it asks for each of them. */
-static void tell_gone(uint64_t id, const Statistics *final, const Histogram *lengths,
+static void tell_gone(uint64_t id, const Statistics *final, const Histogram *lengths, bool for_good,
                       const char *why, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         const Borrower *borrower = userdata;
@@ -404,7 +405,7 @@ static void tell_gone(uint64_t id, const Statistics *final, const Histogram *len
         wire_put_books(packet, final, lengths);
         r = begin_signal(borrower, "Gone", id, &m);
         if (r >= 0)
-                r = sd_bus_message_append(m, "s", why ?: "");
+                r = sd_bus_message_append(m, "bs", for_good, why ?: "");
         if (r >= 0)
                 r = sd_bus_send(NULL, m, NULL);
         if (r < 0)

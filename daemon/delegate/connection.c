@@ -76,11 +76,13 @@ static int on_report(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 static int on_gone(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Connection *c = userdata;
         const char *why;
+        int for_good;
         uint64_t id;
 
         if (is_from(m, c->lender) && sd_bus_message_read(m, "t", &id) >= 0 &&
-            connection_read_packet(m, &c->told) >= 0 && sd_bus_message_read(m, "s", &why) >= 0)
-                c->handlers->gone(id, &c->told, *why ? why : NULL, c->userdata);
+            connection_read_packet(m, &c->told) >= 0 &&
+            sd_bus_message_read(m, "bs", &for_good, &why) >= 0)
+                c->handlers->gone(id, &c->told, for_good, *why ? why : NULL, c->userdata);
         return 0;
 }
 

@@ -17,8 +17,8 @@ typedef struct ConnectionHandlers {
         /* lost: so many others before it were not told. */
         void (*report)(uint64_t id, Packet *report, uint64_t lost, void *userdata);
 
-        /* why: a sentence, or NULL if it ends itself. */
-        void (*gone)(uint64_t id, Packet *books, const char *why, void *userdata);
+        /* why: a sentence, or NULL if it ends itself. for_good: see dbus/org.tlob1.xml. */
+        void (*gone)(uint64_t id, Packet *books, bool for_good, const char *why, void *userdata);
 
         /* It is there now, or is there no longer and has forgotten all. */
         void (*is_there)(bool yes, void *userdata);

@@ -86,6 +86,11 @@ static bool exceeds(unsigned share, unsigned limit, unsigned times) {
 
 /* What system calls and events are measured by, each one of the machine pays for. */
 static char *describe_price(const Binding *binding, unsigned n) {
+        if (binding->lent.user)
+                return sentence_make("Its probes and timers took %u%% of a CPU, more than the %u%% "
+                                     "that a binding of a user may take: name a function that is "
+                                     "called less often, and run 'tlobctl --user reload'",
+                                     n, binding->cpu_limit);
         if (binding_has_file(binding))
                 return sentence_make("Its probes and timers took %u%% of a CPU, more than "
                                      "CPULimit=%u%%: " WHAT_TO_DO,

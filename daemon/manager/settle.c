@@ -43,6 +43,15 @@ int manager_prepare_binding(Manager *m, Binding *binding, BindingFile **ret_file
         return r == -ENOENT && !runs ? 0 : r;
 }
 
+/* What it is when its unit runs. */
+static BindingState state_in_backend(const Binding *binding) {
+        Backend *backend = binding->measurement.backend;
+
+        return backend && backend->ops->state
+                       ? backend->ops->state(backend, binding->measurement.index)
+                       : BINDING_ACTIVE;
+}
+
 int manager_wait_for_unit(Manager *m, Binding *binding, bool is_resolved, const char *why) {
         const UnitInfo *info = manager_unit_of(m, binding);
         bool is_missing = info && !info->is_loaded;
@@ -59,17 +68,26 @@ int manager_wait_for_unit(Manager *m, Binding *binding, bool is_resolved, const 
                 return -ENOMEM;
         manager_detach_former(m, binding);
         manager_forget_unit(binding);
-        manager_set_state(m, binding, BINDING_WAITING, reason);
+        if (state_in_backend(binding) == BINDING_FAILED) {
+                _cleanup_free_ char *remark = manager_remark_of_backend(binding);
+
+                manager_set_state(m, binding, BINDING_FAILED, remark);
+        } else
+                manager_set_state(m, binding, BINDING_WAITING, reason);
         return 0;
 }
 
 void manager_set_active(Manager *m, Binding *binding) {
+        BindingState state = state_in_backend(binding);
         _cleanup_free_ char *remark = NULL;
 
-        manager_set_state_active(m, binding);
+        if (state == BINDING_ACTIVE)
+                manager_set_state_active(m, binding);
         manager_expect_unit(m, binding);
         remark = manager_remark_of_backend(binding);
-        if (remark)
+        if (state != BINDING_ACTIVE)
+                manager_set_state(m, binding, state, remark);
+        else if (remark)
                 manager_set_remark(m, binding, remark);
 }
 

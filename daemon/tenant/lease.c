@@ -7,10 +7,13 @@
  * others pay is refused.
  */
 
+#include <sys/stat.h>
+
 #include "base/clock.h"
 #include "base/sentence.h"
 #include "base/unit-name.h"
 #include "cgroup.h"
+#include "log.h"
 #include "tenant/internal.h"
 
 /* After one was too dear, for so long no other is taken. */
@@ -37,6 +40,16 @@ static void lease_drop(Lease *lease) {
         lease_free(lease);
 }
 
+/* Who else runs on the machine is not for all users to know. */
+static void hide_other(Peer *peer, uid_t user) {
+        char path[32];
+        struct stat st;
+
+        (void) snprintf(path, sizeof(path), "/proc/%u", peer->pid);
+        if (peer->is_known && !peer->is_interrupt && (stat(path, &st) < 0 || st.st_uid != user))
+                *peer = (Peer){};
+}
+
 /* Where its task is, which the user may not look up by its id. */
 void lease_report(Lease *lease, const Report *report) {
         Tenant *tenant = lease->tenant;
@@ -46,6 +59,8 @@ void lease_report(Lease *lease, const Report *report) {
 
         if (cgroup_id_get_path(tenants->cgroup_root, report->cgroup_id, &path) >= 0)
                 told.cgroup_path = path;
+        hide_other(&told.peers.woken_by, tenant->user);
+        hide_other(&told.peers.preempted_by, tenant->user);
         if (tenants->handlers->report(lease->id, &told, tenant->n_lost, tenant->userdata))
                 tenant->n_lost = 0;
         else
@@ -59,12 +74,17 @@ static void hide(Statistics *statistics) {
 
 void lease_end(Lease *lease, const Statistics *final, const Histogram *lengths, const char *why) {
         Tenant *tenant = lease->tenant;
+        bool is_too_dear = !tenant->tenants->is_ending;
         Statistics told = *final;
 
         hide(&told);
-        tenant->tenants->handlers->gone(lease->id, &told, lengths, why, tenant->userdata);
-        if (!tenant->tenants->is_ending)
+        tenant->tenants->handlers->gone(lease->id, &told, lengths, is_too_dear, why,
+                                        tenant->userdata);
+        if (is_too_dear) {
+                log_notice("'%s' of user %u is not measured any more. %s.", lease->binding->name,
+                           tenant->user, why);
                 tenant_eviction(tenant)->usec = now_usec();
+        }
         lease_drop(lease);
 }
 

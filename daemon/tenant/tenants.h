@@ -24,9 +24,9 @@ typedef struct TenantHandlers {
 
         /*
          * That binding is measured no longer; what was counted, and why: a sentence, or NULL if the
-         * daemon ends.
+         * daemon ends. for_good: it is not to be asked for again by itself.
          */
-        void (*gone)(uint64_t id, const Statistics *final, const Histogram *lengths,
+        void (*gone)(uint64_t id, const Statistics *final, const Histogram *lengths, bool for_good,
                      const char *why, void *userdata);
 } TenantHandlers;
 

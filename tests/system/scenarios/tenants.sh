@@ -68,6 +68,8 @@ check "her tlobd starts" as_alice systemctl --user start tlobd
 refused='Access denied: this requires root, or permission from polkit for org.tlob1.measure-own-units'
 matches "who has no permission is told so" "$(hers app.service/request StateReason)" "$refused"
 matches "by the system's tlobd" "$(hears good)" "$refused"
+# It would ask again by itself, and have what others of her are to have.
+as_alice systemctl --user stop tlobd
 
 cat >$rules <<'END'
 polkit.addRule(function(action, subject) {
@@ -92,7 +94,7 @@ for case in call event; do
 done
 equal "budgets are looked at" "$(says short-budget)" "Numerical result out of range"
 for case in directory device held-device unreadable no-file; do
-        matches "so are files: $case" "$(says $case)" 'is no file that can be read'
+        matches "so are files: $case" "$(says $case)" 'is no file that can be read by user'
 done
 matches "and file systems" "$(says process-file)" 'is on a file system that may not answer'
 matches "and places" "$(says no-code)" '0x1'
@@ -107,7 +109,6 @@ matches "and then it is" "$(says good)" 'does not measure for users \(UserInstan
 check "or any other" limit UserInstanceBindingsMax=5 RateLimitBurst=100000 OverallRateLimitBurst=100000
 
 # Who is told something, and does not read it.
-as_alice systemctl --user stop tlobd
 as_alice systemctl --user start app
 deaf=$(hears deaf)
 matches "who does not say that it has heard is told no more" "$deaf" '128 reports, 0 with losses'
@@ -174,17 +175,22 @@ check "also when it is killed" until_true eval '[ "$(hers app.service/request Wi
 systemctl stop tlobd
 check "without one, nothing is measured, as it says" until_true eval \
         "hers app.service/request StateReason | grep -q 'is not there: start it'"
+check "and is no service to rely on" until_true hers_has app.service/request State failed
+check "that it has counted can be forgotten" ctl reset-statistics app.service/request
+refuse "but it is not ok" 3 'unmeasured' ctl is-ok app.service/request
 systemctl start tlobd
 before=$(hers app.service/request Windows)
 check "and it is when that is back" until_true eval '[ "$(hers app.service/request Windows)" -gt "$before" ]'
+equal "without a word" "$(hers app.service/request State) $(hers app.service/request StateReason)" "active "
 
 check "what is measured for users can be ended" limit UserInstanceBindingsMax=0
 check "which is told" until_true eval \
-        "hers app.service/request StateReason | grep -q 'does not measure for users any more'"
-check "and permitted again" limit UserInstanceBindingsMax=5
+        "hers app.service/request StateReason | grep -q 'does not measure for users'"
+equal "as a failure" "$(hers app.service/request State)" failed
 before=$(hers app.service/request Windows)
-check "which has to be asked for" ctl reload
-check "and is so at once" until_true eval '[ "$(hers app.service/request Windows)" -gt "$before" ]'
+check "when it is permitted again" limit UserInstanceBindingsMax=5
+check "it goes on by itself" until_true eval '[ "$(hers app.service/request Windows)" -gt "$before" ]'
+equal "and is well again" "$(hers app.service/request State) $(hers app.service/request StateReason)" "active "
 
 check "a budget of hers is changed" ctl set-budget app.service/request 1s
 before=$(hers app.service/request Violations)
