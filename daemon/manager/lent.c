@@ -19,8 +19,11 @@ void manager_handle_lent(Manager *m, const LentHandlers *handlers, void *userdat
 }
 
 void manager_configure_lent(Manager *m) {
+        /* There is none if the first could not be read. */
+        bool any = m->config && m->config->user_bindings_max > 0;
+
         if (m->lent_handlers)
-                m->lent_handlers->configured(m->config->user_bindings_max > 0, m->lent_data);
+                m->lent_handlers->configured(any, m->lent_data);
 }
 
 static int check_room(const Manager *m, const Binding *binding, char **ret_error) {
