@@ -424,8 +424,9 @@ static int suggest_for_binding(Client *client, const char *name) {
                 return r < 0 ? r : output_json(&client->output, binding);
         }
         (void) printf("%s: %" PRIu64 " windows, all but one in a thousand took up to %s. "
-                      "Half as much more:\n\ntlobctl set-budget %s %s\n",
-                      name, n, duration_format_short(p999, text), name,
+                      "Half as much more:\n\ntlobctl%s set-budget %s %s\n",
+                      name, n, duration_format_short(p999, text),
+                      options_scope_text(&client->options), name,
                       duration_format(budget_propose(p999), budget));
         if (n < BUDGET_WINDOWS_FEW)
                 (void) printf("\nThere are fewer than %i windows: this is the longest one.\n",

@@ -132,6 +132,7 @@ until_true hers_has app.service/request State waiting
 check "it says how many calls there were" until_true eval '[ -n "$(handled)" ]'
 equal "each was counted" "$(counter app.service/request starts)" "$(handled)"
 equal "and ended" $(($(counter app.service/request violated) + $(counter app.service/request in-budget))) "$(handled)"
+matches "a budget for her is proposed to her" "$(ctl suggest app.service/request)" '^tlobctl --user set-budget app[.]service/request [0-9]'
 check "her journal has it" eval \
         'as_alice journalctl --user -q -u app.service -t tlob --grep="over its 2.5ms budget in server" | grep -q .'
 check "but nothing that others say" eval '[ -n "$name" ] && ! as_alice journalctl --user -q -t tlob --grep=forged | grep -q .'
