@@ -156,44 +156,37 @@ static int append_packet(sd_bus_message *m, const Packet *packet) {
         return sd_bus_message_append_array(m, 'y', packet->data, packet->size);
 }
 
-static int read_binding(Bus *bus, sd_bus_message *m, Binding **ret) {
-        Packet *packet = &bus->lender->packet;
-        int r;
-
-        r = read_packet(m, packet);
-        if (r >= 0)
-                r = wire_take_binding(packet, ret);
-        return r >= 0 && !packet_is_good(packet) ? -EBADMSG : r;
-}
-
 static int method_lend(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_(binding_freep) Binding *binding = NULL;
         _cleanup_free_ char *sentence = NULL;
         unsigned question = 0;
         Borrower *borrower;
         Bus *bus = userdata;
+        Packet *packet = &bus->lender->packet;
         uint64_t version, id;
         uint32_t fd;
         int r;
 
+        /* Not more than that is kept while polkit is asked. */
         r = sd_bus_message_read(m, "tt", &version, &id);
+        if (r >= 0)
+                r = read_packet(m, packet);
+        if (r >= 0)
+                r = sd_bus_message_read(m, "u", &fd);
         if (r < 0)
-                return r;
+                return fail(error, r, NULL);
+        r = bus_authorize(bus, m, TLOB_ACTION_MEASURE_OWN_UNITS, method_lend, error);
+        if (r <= 0)
+                return r < 0 ? r : 1;
         if (version != WIRE_VERSION)
                 return fail(error, -EPROTO,
                             "The system's tlobd is of another version: run 'systemctl --user "
                             "restart tlobd'");
-        r = read_binding(bus, m, &binding);
+        r = fd > INT_MAX ? -EBADF : wire_take_binding(packet, &binding);
+        if (r >= 0 && !packet_is_good(packet))
+                r = -EBADMSG;
         if (r < 0)
                 return fail(error, r, NULL);
-        r = sd_bus_message_read(m, "u", &fd);
-        if (r < 0)
-                return r;
-        if (fd > INT_MAX)
-                return fail(error, -EBADF, NULL);
-        r = bus_authorize(bus, m, TLOB_ACTION_MEASURE_OWN_UNITS, method_lend, error);
-        if (r <= 0)
-                return r < 0 ? r : 1;
 
         borrower = find_borrower(bus, m);
         r = borrower ? 0 : make_borrower(bus, m, &borrower, &sentence);
@@ -207,13 +200,18 @@ static int method_lend(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return r < 0 ? fail(error, r, sentence) : sd_bus_reply_method_return(m, NULL);
 }
 
+static int refuse(sd_bus_error *error) {
+        return fail(error, -EACCES,
+                    "Access denied: nothing is measured for this connection; call Lend() first");
+}
+
 /* NULL: it has nothing here, with error set. */
 static Tenant *find_tenant(Bus *bus, sd_bus_message *m, sd_bus_error *error) {
         const Borrower *borrower = find_borrower(bus, m);
 
         if (borrower)
                 return borrower->tenant;
-        (void) fail(error, -ENXIO, NULL);
+        (void) refuse(error);
         return NULL;
 }
 
@@ -237,7 +235,7 @@ static int method_take_back(sd_bus_message *m, void *userdata, sd_bus_error *err
         int r;
 
         if (!tenant)
-                return -ENXIO;
+                return -EACCES;
         r = sd_bus_message_read(m, "t", &id);
         if (r < 0)
                 return r;
@@ -258,7 +256,7 @@ static int method_get_books(sd_bus_message *m, void *userdata, sd_bus_error *err
         int r;
 
         if (!tenant)
-                return -ENXIO;
+                return -EACCES;
         r = sd_bus_message_read(m, "t", &id);
         if (r < 0)
                 return r;
@@ -278,7 +276,7 @@ static int method_set_running(sd_bus_message *m, void *userdata, sd_bus_error *e
         int runs, r;
 
         if (!tenant)
-                return -ENXIO;
+                return -EACCES;
         r = sd_bus_message_read(m, "tb", &id, &runs);
         if (r < 0)
                 return r;
@@ -294,7 +292,7 @@ static int method_set_budgets(sd_bus_message *m, void *userdata, sd_bus_error *e
         int r;
 
         if (!tenant)
-                return -ENXIO;
+                return -EACCES;
         r = sd_bus_message_read(m, "t", &id);
         if (r >= 0)
                 r = sd_bus_message_read_array(m, 't', &numbers, &size);
@@ -313,7 +311,7 @@ static int method_reset(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         int r;
 
         if (!tenant)
-                return -ENXIO;
+                return -EACCES;
         r = sd_bus_message_read(m, "t", &id);
         if (r < 0)
                 return r;
@@ -329,8 +327,9 @@ static int method_heard(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         r = sd_bus_message_read(m, "u", &n);
         if (r < 0)
                 return r;
-        if (borrower)
-                borrower->n_unheard -= n < borrower->n_unheard ? n : borrower->n_unheard;
+        if (!borrower)
+                return refuse(error);
+        borrower->n_unheard -= n < borrower->n_unheard ? n : borrower->n_unheard;
         return sd_bus_reply_method_return(m, NULL);
 }
 

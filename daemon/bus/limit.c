@@ -11,8 +11,10 @@
  * that is estimated, and no more is answered than fits.
  *
  * - A caller may keep the daemon busy for a quarter of the time, and for a second in between: a
- * user, however many connections he has. Calls of owners (bus_is_owner()) that change something are
- * left out; those of others are not as long as they have not been authorised, and then they are.
+ * user, however many connections he has. What takes longer at once counts as two seconds at most:
+ * it may be that programs were loaded for it. Calls of owners (bus_is_owner()) that change
+ * something are left out; those of others are not as long as they have not been authorised, and
+ * then they are.
  *
  * What was not sent is counted. Nothing is decided here about reports: those that were not sent are
  * in the journal.
@@ -270,6 +272,8 @@ void bus_after_event(void *userdata) {
         if (!caller)
                 return;
         caller->left_usec -= (int64_t) (now_usec() - caller->since_usec);
+        if (caller->left_usec < -CALLER_USEC)
+                caller->left_usec = -CALLER_USEC;
         bus->limits.caller = NULL;
 }
 

@@ -158,9 +158,10 @@ static int entry_ask_for(DelegateBackend *b, Entry *entry, char **ret_error) {
         return r;
 }
 
-/* By polkit, by a limit, or for a while: somebody may think better of it. */
+/* By polkit, by a limit, or as it is busy: it may think better of it. */
 static bool may_change(int error) {
-        return error == -EACCES || error == -EDQUOT || error == -EBUSY || error == -ETIMEDOUT;
+        return error == -EACCES || error == -EDQUOT || error == -EBUSY || error == -ETIMEDOUT ||
+               error == -ENOBUFS;
 }
 
 static void ask_again_later(DelegateBackend *b) {
