@@ -12,7 +12,7 @@ SPARE = 20  # some may be refused
 SIZE_MIN = 32  # shorter ones may have nothing between their start and stop
 
 
-def library(name):
+def path_of_library(name):
     cache = subprocess.run(["ldconfig", "-p"], check=True, capture_output=True, text=True).stdout
     return re.search(rf"{re.escape(name)} .*=> (.*)", cache).group(1)
 
