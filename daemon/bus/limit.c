@@ -145,14 +145,24 @@ static BusClient *find_client(Bus *bus, sd_bus_message *m, uint64_t now) {
         return oldest;
 }
 
-/* The same of callers. */
+/* What it has not used comes back with time. */
+static void refill(BusCaller *caller, uint64_t now) {
+        caller->left_usec += (int64_t) ((now - caller->since_usec) / CALLER_SHARE);
+        if (caller->left_usec > CALLER_USEC)
+                caller->left_usec = CALLER_USEC;
+        caller->since_usec = now;
+}
+
+/* As find_client(), with what has come back to it. */
 static BusCaller *find_caller(Bus *bus, const BusClient *client, uint64_t now) {
         BusCaller *callers = bus->limits.callers, *oldest = &callers[0];
         char *copy;
 
         for (size_t i = 0; i < BUS_CALLERS_MAX; i++) {
-                if (has_name(callers[i].name, client->caller))
+                if (has_name(callers[i].name, client->caller)) {
+                        refill(&callers[i], now);
                         return &callers[i];
+                }
                 if (callers[i].since_usec < oldest->since_usec)
                         oldest = &callers[i];
         }
@@ -162,14 +172,6 @@ static BusCaller *find_caller(Bus *bus, const BusClient *client, uint64_t now) {
         free(oldest->name);
         *oldest = (BusCaller){ .name = copy, .left_usec = CALLER_USEC, .since_usec = now };
         return oldest;
-}
-
-/* What it has not used comes back with time. */
-static void refill(BusCaller *caller, uint64_t now) {
-        caller->left_usec += (int64_t) ((now - caller->since_usec) / CALLER_SHARE);
-        if (caller->left_usec > CALLER_USEC)
-                caller->left_usec = CALLER_USEC;
-        caller->since_usec = now;
 }
 
 static int refuse(Bus *bus, sd_bus_message *m, uint64_t length, const char *sentence) {
@@ -244,7 +246,6 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         caller = find_caller(bus, client, now);
         if (!caller)
                 return 0;
-        refill(caller, now);
         if (caller->left_usec <= 0)
                 return refuse(bus, m, length,
                               "You have kept tlobd busy for too long; ask again in a second");
@@ -260,8 +261,6 @@ void bus_limits_resume(Bus *bus, sd_bus_message *m) {
         bus_after_event(bus);
         client = is_change(m) ? NULL : find_client(bus, m, now);
         bus->limits.caller = client ? find_caller(bus, client, now) : NULL;
-        if (bus->limits.caller)
-                refill(bus->limits.caller, now);
 }
 
 void bus_after_event(void *userdata) {
