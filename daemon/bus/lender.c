@@ -10,6 +10,7 @@
 
 #include "backend/wire.h"
 #include "base/sentence.h"
+#include "bus-packet.h"
 #include "bus/internal.h"
 #include "log.h"
 #include "tenant/tenants.h"
@@ -134,28 +135,6 @@ static int make_borrower(Bus *bus, sd_bus_message *m, Borrower **ret, char **ret
         return 0;
 }
 
-/* What is in an array of bytes, the next argument. */
-static int read_packet(sd_bus_message *m, Packet *packet) {
-        const void *bytes;
-        size_t size;
-        int r;
-
-        r = sd_bus_message_read_array(m, 'y', &bytes, &size);
-        if (r < 0)
-                return r;
-        if (size > PACKET_SIZE_MAX)
-                return -EBADMSG;
-        packet_init(packet);
-        if (size > 0)
-                memcpy(packet->data, bytes, size);
-        packet->size = size;
-        return 0;
-}
-
-static int append_packet(sd_bus_message *m, const Packet *packet) {
-        return sd_bus_message_append_array(m, 'y', packet->data, packet->size);
-}
-
 static int method_lend(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_(binding_freep) Binding *binding = NULL;
         _cleanup_free_ char *sentence = NULL;
@@ -170,7 +149,7 @@ static int method_lend(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         /* Not more than that is kept while polkit is asked. */
         r = sd_bus_message_read(m, "tt", &version, &id);
         if (r >= 0)
-                r = read_packet(m, packet);
+                r = bus_packet_read(m, packet);
         if (r >= 0)
                 r = sd_bus_message_read(m, "u", &fd);
         if (r < 0)
@@ -223,7 +202,7 @@ static int make_reply(Bus *bus, sd_bus_message *m, const Statistics *statistics,
         packet_init(packet);
         wire_put_books(packet, statistics, lengths);
         r = sd_bus_message_new_method_return(m, ret);
-        return r < 0 ? r : append_packet(*ret, packet);
+        return r < 0 ? r : bus_packet_append(*ret, packet);
 }
 
 static int method_take_back(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -370,7 +349,7 @@ static int begin_signal(const Borrower *borrower, const char *member, uint64_t i
         if (r >= 0)
                 r = sd_bus_message_append(m, "t", id);
         if (r >= 0)
-                r = append_packet(m, &borrower->bus->lender->packet);
+                r = bus_packet_append(m, &borrower->bus->lender->packet);
         if (r >= 0)
                 *ret = TAKE_PTR(m);
         return r;

@@ -9,6 +9,7 @@
 #include <sys/timerfd.h>
 
 #include "base/clock.h"
+#include "bus-packet.h"
 #include "delegate/internal.h"
 
 #define RETRY_SEC     1
@@ -147,7 +148,7 @@ static int entry_ask_for(DelegateBackend *b, Entry *entry, char **ret_error) {
         wire_put_binding(&packet, entry->binding);
         r = sd_bus_message_append(call, "tt", WIRE_VERSION, entry->id);
         if (r >= 0)
-                r = connection_append_packet(call, &packet);
+                r = bus_packet_append(call, &packet);
         if (r == -EMSGSIZE)
                 return sentence_error(r, ret_error, "Its keys are too long");
         if (r >= 0)

@@ -14,6 +14,7 @@
 
 #include "base/unit-name.h"
 #include "binding/keys.h"
+#include "bus-packet.h"
 #include "delegate/internal.h"
 
 static DelegateBackend *DELEGATE(Backend *backend) {
@@ -160,7 +161,7 @@ static int ask_for_books(DelegateBackend *b, const char *member, Entry *entry,
         if (r >= 0)
                 r = delegate_ask(b, call, ret_reply, &unused);
         if (r >= 0)
-                r = connection_read_packet(*ret_reply, &packet);
+                r = bus_packet_read(*ret_reply, &packet);
         return r < 0 ? r : delegate_take_books(&packet, entry);
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/sentence.h"
+#include "bus-packet.h"
 #include "tlob-bus.h"
 
 #define ANSWER_USEC UINT64_C(15000000)
@@ -38,28 +39,6 @@ static bool is_from(sd_bus_message *m, const char *name) {
         return name && sender && streq(sender, name);
 }
 
-int connection_append_packet(sd_bus_message *m, const Packet *packet) {
-        return packet->failed ? -EMSGSIZE
-                              : sd_bus_message_append_array(m, 'y', packet->data, packet->size);
-}
-
-int connection_read_packet(sd_bus_message *m, Packet *packet) {
-        const void *bytes;
-        size_t size;
-        int r;
-
-        r = sd_bus_message_read_array(m, 'y', &bytes, &size);
-        if (r < 0)
-                return r;
-        if (size > PACKET_SIZE_MAX)
-                return -EBADMSG;
-        packet_init(packet);
-        if (size > 0)
-                memcpy(packet->data, bytes, size);
-        packet->size = size;
-        return 0;
-}
-
 static int on_report(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Connection *c = userdata;
         uint64_t id, lost;
@@ -67,7 +46,7 @@ static int on_report(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (!is_from(m, c->lender))
                 return 0;
         c->n_heard++;
-        if (sd_bus_message_read(m, "t", &id) >= 0 && connection_read_packet(m, &c->told) >= 0 &&
+        if (sd_bus_message_read(m, "t", &id) >= 0 && bus_packet_read(m, &c->told) >= 0 &&
             sd_bus_message_read(m, "t", &lost) >= 0)
                 c->handlers->report(id, &c->told, lost, c->userdata);
         return 0;
@@ -80,8 +59,7 @@ static int on_gone(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         uint64_t id;
 
         if (is_from(m, c->lender) && sd_bus_message_read(m, "t", &id) >= 0 &&
-            connection_read_packet(m, &c->told) >= 0 &&
-            sd_bus_message_read(m, "bs", &for_good, &why) >= 0)
+            bus_packet_read(m, &c->told) >= 0 && sd_bus_message_read(m, "bs", &for_good, &why) >= 0)
                 c->handlers->gone(id, &c->told, for_good, *why ? why : NULL, c->userdata);
         return 0;
 }

@@ -51,10 +51,6 @@ int connection_new_call(Connection *connection, const char *member, sd_bus_messa
 int connection_ask(Connection *connection, sd_bus_message *call, sd_bus_message **ret_reply,
                    char **ret_error);
 
-/* An array of bytes, the next argument. */
-int connection_append_packet(sd_bus_message *m, const Packet *packet);
-int connection_read_packet(sd_bus_message *m, Packet *packet);
-
 /* Calls the handlers. -ENOTCONN: the connection is lost, and closed. */
 int connection_dispatch(Connection *connection);
 
