@@ -184,14 +184,14 @@ static int refuse(sd_bus_error *error) {
                     "Access denied: nothing is measured for this connection; call Lend() first");
 }
 
-/* NULL: it has nothing here, with error set. */
-static Tenant *find_tenant(Bus *bus, sd_bus_message *m, sd_bus_error *error) {
+/* What a call about a binding begins with: whose it is, and its number. */
+static int begin(Bus *bus, sd_bus_message *m, Tenant **ret, uint64_t *ret_id, sd_bus_error *error) {
         const Borrower *borrower = find_borrower(bus, m);
 
-        if (borrower)
-                return borrower->tenant;
-        (void) refuse(error);
-        return NULL;
+        if (!borrower)
+                return refuse(error);
+        *ret = borrower->tenant;
+        return sd_bus_message_read(m, "t", ret_id);
 }
 
 static int make_reply(Bus *bus, sd_bus_message *m, const Statistics *statistics,
@@ -207,15 +207,13 @@ static int make_reply(Bus *bus, sd_bus_message *m, const Statistics *statistics,
 
 static int method_take_back(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        Tenant *tenant = find_tenant(userdata, m, error);
+        Tenant *tenant;
         Statistics final;
         Histogram lengths;
         uint64_t id;
         int r;
 
-        if (!tenant)
-                return -EACCES;
-        r = sd_bus_message_read(m, "t", &id);
+        r = begin(userdata, m, &tenant, &id, error);
         if (r < 0)
                 return r;
         r = tenant_take_back(tenant, id, &final, &lengths);
@@ -227,16 +225,14 @@ static int method_take_back(sd_bus_message *m, void *userdata, sd_bus_error *err
 
 static int method_get_books(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        Tenant *tenant = find_tenant(userdata, m, error);
+        Tenant *tenant;
         _cleanup_free_ char *reach = NULL;
         Statistics statistics;
         Histogram lengths;
         uint64_t id;
         int r;
 
-        if (!tenant)
-                return -EACCES;
-        r = sd_bus_message_read(m, "t", &id);
+        r = begin(userdata, m, &tenant, &id, error);
         if (r < 0)
                 return r;
         r = tenant_get_books(tenant, id, &statistics, &lengths, &reach);
@@ -249,14 +245,14 @@ static int method_get_books(sd_bus_message *m, void *userdata, sd_bus_error *err
 }
 
 static int method_set_running(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Tenant *tenant = find_tenant(userdata, m, error);
+        Tenant *tenant;
         _cleanup_free_ char *sentence = NULL;
         uint64_t id;
         int runs, r;
 
-        if (!tenant)
-                return -EACCES;
-        r = sd_bus_message_read(m, "tb", &id, &runs);
+        r = begin(userdata, m, &tenant, &id, error);
+        if (r >= 0)
+                r = sd_bus_message_read(m, "b", &runs);
         if (r < 0)
                 return r;
         r = tenant_set_running(tenant, id, runs, &sentence);
@@ -264,15 +260,13 @@ static int method_set_running(sd_bus_message *m, void *userdata, sd_bus_error *e
 }
 
 static int method_set_budgets(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Tenant *tenant = find_tenant(userdata, m, error);
+        Tenant *tenant;
         uint64_t id, budget_ns[TLOB_N_BUDGETS];
         const void *numbers;
         size_t size;
         int r;
 
-        if (!tenant)
-                return -EACCES;
-        r = sd_bus_message_read(m, "t", &id);
+        r = begin(userdata, m, &tenant, &id, error);
         if (r >= 0)
                 r = sd_bus_message_read_array(m, 't', &numbers, &size);
         if (r < 0)
@@ -285,13 +279,11 @@ static int method_set_budgets(sd_bus_message *m, void *userdata, sd_bus_error *e
 }
 
 static int method_reset(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Tenant *tenant = find_tenant(userdata, m, error);
+        Tenant *tenant;
         uint64_t id;
         int r;
 
-        if (!tenant)
-                return -EACCES;
-        r = sd_bus_message_read(m, "t", &id);
+        r = begin(userdata, m, &tenant, &id, error);
         if (r < 0)
                 return r;
         r = tenant_reset(tenant, id);

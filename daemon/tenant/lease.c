@@ -26,6 +26,13 @@ static Lease *find_lease(const Tenant *tenant, uint64_t id) {
         return NULL;
 }
 
+/* NULL: there is none of that number. */
+static Binding *find_binding(const Tenant *tenant, uint64_t id) {
+        const Lease *lease = find_lease(tenant, id);
+
+        return lease ? lease->binding : NULL;
+}
+
 void lease_free(Lease *lease) {
         binding_free(lease->binding);
         free(lease);
@@ -199,14 +206,12 @@ int tenant_take_back(Tenant *tenant, uint64_t id, Statistics *ret_final, Histogr
 }
 
 int tenant_set_running(Tenant *tenant, uint64_t id, bool runs, char **ret_error) {
-        const Lease *lease = find_lease(tenant, id);
-        Binding *binding;
+        Binding *binding = find_binding(tenant, id);
         Backend *backend;
         int r;
 
-        if (!lease)
+        if (!binding)
                 return -ENXIO;
-        binding = lease->binding;
         r = find_cgroup(tenant, binding, runs, ret_error);
         if (r < 0)
                 return r;
@@ -217,14 +222,12 @@ int tenant_set_running(Tenant *tenant, uint64_t id, bool runs, char **ret_error)
 
 int tenant_set_budgets(Tenant *tenant, uint64_t id,
                        const uint64_t budget_ns[static TLOB_N_BUDGETS]) {
-        const Lease *lease = find_lease(tenant, id);
-        Binding *binding;
+        Binding *binding = find_binding(tenant, id);
         Backend *backend;
         int r;
 
-        if (!lease)
+        if (!binding)
                 return -ENXIO;
-        binding = lease->binding;
         r = check_budgets(budget_ns);
         if (r < 0)
                 return r;
@@ -235,15 +238,15 @@ int tenant_set_budgets(Tenant *tenant, uint64_t id,
 
 int tenant_get_books(Tenant *tenant, uint64_t id, Statistics *ret, Histogram *ret_lengths,
                      char **ret_reach) {
-        const Lease *lease = find_lease(tenant, id);
+        const Binding *binding = find_binding(tenant, id);
         Backend *backend;
         uint32_t index;
         int r;
 
-        if (!lease)
+        if (!binding)
                 return -ENXIO;
-        backend = lease->binding->measurement.backend;
-        index = lease->binding->measurement.index;
+        backend = binding->measurement.backend;
+        index = binding->measurement.index;
         *ret_lengths = (Histogram){};
         r = backend->ops->statistics(backend, index, ret);
         if (r >= 0 && backend->ops->histogram)
@@ -256,11 +259,11 @@ int tenant_get_books(Tenant *tenant, uint64_t id, Statistics *ret, Histogram *re
 }
 
 int tenant_reset(Tenant *tenant, uint64_t id) {
-        const Lease *lease = find_lease(tenant, id);
+        const Binding *binding = find_binding(tenant, id);
         Backend *backend;
 
-        if (!lease)
+        if (!binding)
                 return -ENXIO;
-        backend = lease->binding->measurement.backend;
-        return backend->ops->reset_statistics(backend, lease->binding->measurement.index);
+        backend = binding->measurement.backend;
+        return backend->ops->reset_statistics(backend, binding->measurement.index);
 }
