@@ -123,10 +123,10 @@ int bus_authorize(Bus *bus, sd_bus_message *m, const char *action, sd_bus_messag
 void bus_authorizations_free(Bus *bus);
 
 /*
- * The user who sent it, as the bus or the kernel knows it: the bus is waited for. Fails if the
- * sender is gone.
+ * The user who sent it, and the process that has connected (ret_pid: may be NULL), as the bus or
+ * the kernel knows them: the bus is waited for. Fails if the sender is gone.
  */
-int bus_sender_user(Bus *bus, sd_bus_message *m, uid_t *ret);
+int bus_get_sender(Bus *bus, sd_bus_message *m, uid_t *ret_user, pid_t *ret_pid);
 
 /* Root, and on a user's bus that user: he may do all. */
 bool bus_is_owner(const Bus *bus, uid_t user);

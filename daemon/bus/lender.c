@@ -61,22 +61,6 @@ static int fail(sd_bus_error *error, int r, const char *sentence) {
         return sd_bus_error_set_errnof(error, r, "%s", sentence ?: strerror(-r));
 }
 
-/* Who is at the other end, as the bus knows it: it is waited for. */
-static int get_sender(Bus *bus, sd_bus_message *m, uid_t *ret_user, pid_t *ret_pid) {
-        _cleanup_(sd_bus_creds_unrefp) sd_bus_creds *creds = NULL;
-        const char *sender = sd_bus_message_get_sender(m);
-        int r;
-
-        /* Whoever has no name cannot be told anything. */
-        if (!sender)
-                return -EOPNOTSUPP;
-        r = sd_bus_get_name_creds(bus->asking, sender, SD_BUS_CREDS_EUID | SD_BUS_CREDS_PID,
-                                  &creds);
-        if (r >= 0)
-                r = sd_bus_creds_get_euid(creds, ret_user);
-        return r < 0 ? r : sd_bus_creds_get_pid(creds, ret_pid);
-}
-
 static Borrower *find_borrower(const Bus *bus, sd_bus_message *m) {
         const char *sender = sd_bus_message_get_sender(m);
 
@@ -111,7 +95,10 @@ static int make_borrower(Bus *bus, sd_bus_message *m, Borrower **ret, char **ret
 
         if (!bus->lender->tenants)
                 return -ESHUTDOWN;
-        r = get_sender(bus, m, &user, &pid);
+        /* Whoever has no name cannot be told anything. */
+        if (!sd_bus_message_get_sender(m))
+                return -EOPNOTSUPP;
+        r = bus_get_sender(bus, m, &user, &pid);
         if (r < 0)
                 return r;
         drop_gone(bus, user);

@@ -111,7 +111,7 @@ static char *make_caller_name(Bus *bus, sd_bus_message *m, const char *client, b
 
         *ret_is_owner = false;
         /* It has gone already. */
-        if (bus_sender_user(bus, m, &user) < 0)
+        if (bus_get_sender(bus, m, &user, NULL) < 0)
                 return strdup("nobody");
         *ret_is_owner = bus_is_owner(bus, user);
         return *ret_is_owner ? strdup(client) : sentence_make("user %u", user);

@@ -138,7 +138,7 @@ static int method_add_binding(sd_bus_message *m, void *userdata, sd_bus_error *e
         if (r <= 0)
                 return r < 0 ? r : 1;
 
-        r = bus_sender_user(bus, m, &user);
+        r = bus_get_sender(bus, m, &user, NULL);
         if (r < 0)
                 return r;
         binding->source.added_by = bus_is_owner(bus, user) ? 0 : user;

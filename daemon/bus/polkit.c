@@ -91,15 +91,20 @@ static bool has_room(const Bus *bus, uid_t user) {
 }
 
 /* The uid comes from the kernel, through the bus daemon or the socket. */
-int bus_sender_user(Bus *bus, sd_bus_message *m, uid_t *ret) {
+int bus_get_sender(Bus *bus, sd_bus_message *m, uid_t *ret_user, pid_t *ret_pid) {
         _cleanup_(sd_bus_creds_unrefp) sd_bus_creds *creds = NULL;
+        uint64_t mask = SD_BUS_CREDS_EUID | (ret_pid ? SD_BUS_CREDS_PID : 0);
         const char *sender = sd_bus_message_get_sender(m);
         int r;
 
         /* Without a bus daemon the sender has no name, and the kernel knows who it is. */
-        r = sender ? sd_bus_get_name_creds(bus->asking, sender, SD_BUS_CREDS_EUID, &creds)
-                   : sd_bus_query_sender_creds(m, SD_BUS_CREDS_EUID, &creds);
-        return r < 0 ? r : sd_bus_creds_get_euid(creds, ret);
+        r = sender ? sd_bus_get_name_creds(bus->asking, sender, mask, &creds)
+                   : sd_bus_query_sender_creds(m, mask, &creds);
+        if (r >= 0)
+                r = sd_bus_creds_get_euid(creds, ret_user);
+        if (r >= 0 && ret_pid)
+                r = sd_bus_creds_get_pid(creds, ret_pid);
+        return r;
 }
 
 static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *ret_error) {
@@ -156,7 +161,7 @@ int bus_authorize(Bus *bus, sd_bus_message *m, const char *action, sd_bus_messag
         if (known)
                 return known->allowed ? 1 : refuse(error, action);
 
-        r = bus_sender_user(bus, m, &user);
+        r = bus_get_sender(bus, m, &user, NULL);
         if (r == -ENOMEM)
                 return r;
         if (r < 0)
