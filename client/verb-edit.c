@@ -166,7 +166,7 @@ static int write_draft(Edit *edit) {
         size_t size = 0;
         int r;
 
-        r = make_parents(edit->directory, 0700);
+        r = make_parents(edit->directory);
         if (r < 0)
                 return complain(r, edit->directory);
         if (mkdir(edit->directory, 0755) >= 0)

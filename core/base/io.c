@@ -43,14 +43,14 @@ int read_link(const char *path, char **ret) {
         return 0;
 }
 
-int make_parents(const char *path, mode_t mode) {
+int make_parents(const char *path) {
         _cleanup_free_ char *parent = strdup(path);
 
         if (!parent)
                 return -ENOMEM;
         for (char *slash = parent; (slash = strchr(slash + 1, '/'));) {
                 *slash = '\0';
-                if (mkdir(parent, mode) < 0 && errno != EEXIST)
+                if (mkdir(parent, 0700) < 0 && errno != EEXIST)
                         return -errno;
                 *slash = '/';
         }

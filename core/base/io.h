@@ -13,10 +13,10 @@ int write_all(int fd, const char *text, size_t size);
 int read_link(const char *path, char **ret);
 
 /*
- * Makes the directories above path that are missing, with that mode less the umask: those of a
- * user's configuration are for him only, 0700. Returns 0 or a negative errno.
+ * Makes the directories above path that are missing, for their owner only: that of a user's
+ * configuration is. Returns 0 or a negative errno.
  */
-int make_parents(const char *path, mode_t mode);
+int make_parents(const char *path);
 
 /* Are both of the same file, whatever was written to it? */
 static inline bool stat_is_of_same_file(const struct stat *a, const struct stat *b) {

@@ -112,7 +112,7 @@ static int write_below(const char *directory, const char *subdirectory, const ch
                 return r;
         r = make_directory(directory);
         /* Of a user, ~/.config may be missing, too. */
-        if (r == -ENOENT && make_parents(directory, 0700) >= 0)
+        if (r == -ENOENT && make_parents(directory) >= 0)
                 r = make_directory(directory);
         if (r < 0)
                 return r;

@@ -19,7 +19,7 @@ static int open_directory(const char *parent, DIR **ret) {
                 path = NULL;
                 return -ENOMEM;
         }
-        r = make_parents(path, 0700);
+        r = make_parents(path);
         if (r < 0)
                 return r;
         if (mkdir(path, 0700) < 0 && errno != EEXIST)
