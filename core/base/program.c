@@ -11,6 +11,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -23,6 +24,14 @@ int program_of_process(uint32_t pid, char **ret) {
                 return -ESRCH;
         (void) snprintf(link, sizeof(link), "/proc/%" PRIu32 "/exe", pid);
         return read_link(link, ret);
+}
+
+uid_t user_of_process(uint32_t pid) {
+        char path[32];
+        struct stat st;
+
+        (void) snprintf(path, sizeof(path), "/proc/%" PRIu32, pid);
+        return stat(path, &st) < 0 ? (uid_t) -1 : st.st_uid;
 }
 
 static bool is_among(const char *program, const char *const *names, size_t n) {

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /*
  * What programs of units are there for, what their processes run, and whose files are meant where
@@ -15,6 +16,12 @@
  * more, and with any bytes. Returns 0 or a negative errno; the caller frees it.
  */
 int program_of_process(uint32_t pid, char **ret);
+
+/*
+ * Its effective user, also where that user may not look into it. (uid_t) -1: there is no such
+ * process.
+ */
+uid_t user_of_process(uint32_t pid);
 
 /* Is it a program that runs others in containers, and is the main process of a unit itself? */
 bool program_starts_containers(const char *program);

@@ -11,8 +11,8 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 
+#include "base/program.h"
 #include "base/sentence.h"
 #include "bpf/backend.h"
 #include "bpf/hits.h"
@@ -81,15 +81,11 @@ typedef struct Newcomer {
         bool has_user;
 } Newcomer;
 
-/* One that nobody may look into is root's. */
+/* Of process 0, which is none, it is nobody. */
 static uid_t user_of_newcomer(Newcomer *newcomer) {
-        struct stat st;
-        char path[32];
-
         if (newcomer->has_user)
                 return newcomer->user;
-        (void) snprintf(path, sizeof(path), "/proc/%u", newcomer->pid);
-        newcomer->user = newcomer->pid > 0 && stat(path, &st) >= 0 ? st.st_uid : (uid_t) -1;
+        newcomer->user = user_of_process(newcomer->pid);
         newcomer->has_user = true;
         return newcomer->user;
 }

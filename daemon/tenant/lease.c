@@ -7,9 +7,8 @@
  * others pay is refused.
  */
 
-#include <sys/stat.h>
-
 #include "base/clock.h"
+#include "base/program.h"
 #include "base/sentence.h"
 #include "base/unit-name.h"
 #include "cgroup.h"
@@ -49,11 +48,7 @@ static void lease_drop(Lease *lease) {
 
 /* Who else runs on the machine is not for all users to know. */
 static void hide_other(Peer *peer, uid_t user) {
-        char path[32];
-        struct stat st;
-
-        (void) snprintf(path, sizeof(path), "/proc/%u", peer->pid);
-        if (peer->is_known && !peer->is_interrupt && (stat(path, &st) < 0 || st.st_uid != user))
+        if (peer->is_known && !peer->is_interrupt && user_of_process(peer->pid) != user)
                 *peer = (Peer){};
 }
 
