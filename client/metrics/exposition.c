@@ -10,14 +10,15 @@
 #define LAST_SHIFT  36
 #define SECONDS_MAX 40
 
-void metric_declare(FILE *f, const char *name, MetricType type, const char *help) {
+static void announce(void *userdata, const MetricFamily *family) {
         static const char *const types[] = {
-                [METRIC_COUNTER] = "counter",
-                [METRIC_GAUGE] = "gauge",
-                [METRIC_HISTOGRAM] = "histogram",
+                [METRIC_COUNTER] = "counter",   [METRIC_GAUGE] = "gauge",
+                [METRIC_LENGTHS] = "histogram", [METRIC_STATE] = "gauge",
+                [METRIC_INFO] = "gauge",
         };
 
-        (void) fprintf(f, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, types[type]);
+        (void) fprintf(userdata, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help,
+                       family->name, types[family->type]);
 }
 
 static void write_value(FILE *f, const char *value) {
@@ -31,9 +32,9 @@ static void write_value(FILE *f, const char *value) {
                 }
 }
 
-/* le: of a bucket; NULL: it is none. */
+/* extra: one more label, with its value; NULL: there is none. */
 static void write_name(FILE *f, const char *name, const char *suffix, MetricLabels labels,
-                       const char *le) {
+                       const char *extra, const char *value) {
         char before = '{';
 
         (void) fprintf(f, "%s%s", name, suffix);
@@ -43,21 +44,25 @@ static void write_name(FILE *f, const char *name, const char *suffix, MetricLabe
                 (void) fputc('"', f);
                 before = ',';
         }
-        if (le) {
-                (void) fprintf(f, "%cle=\"%s\"", before, le);
+        if (extra) {
+                (void) fprintf(f, "%c%s=\"", before, extra);
+                write_value(f, value);
+                (void) fputc('"', f);
                 before = ',';
         }
         (void) fputs(before == ',' ? "} " : " ", f);
 }
 
-void metric_count(FILE *f, const char *name, MetricLabels labels, uint64_t value) {
-        write_name(f, name, "", labels, NULL);
-        (void) fprintf(f, "%" PRIu64 "\n", value);
+static void write_count(void *userdata, const MetricFamily *family, MetricLabels labels,
+                        uint64_t value) {
+        write_name(userdata, family->name, "", labels, NULL, NULL);
+        (void) fprintf(userdata, "%" PRIu64 "\n", value);
 }
 
-void metric_ratio(FILE *f, const char *name, MetricLabels labels, double value) {
-        write_name(f, name, "", labels, NULL);
-        (void) fprintf(f, "%.6g\n", value);
+static void write_ratio(void *userdata, const MetricFamily *family, MetricLabels labels,
+                        double value) {
+        write_name(userdata, family->name, "", labels, NULL, NULL);
+        (void) fprintf(userdata, "%.6g\n", value);
 }
 
 /* All digits, but no zeros at the end. */
@@ -76,15 +81,25 @@ static const char *format_seconds(uint64_t ns, char buf[static SECONDS_MAX]) {
         return buf;
 }
 
-void metric_duration(FILE *f, const char *name, MetricLabels labels, uint64_t ns) {
+static void write_duration(void *userdata, const MetricFamily *family, MetricLabels labels,
+                           uint64_t ns) {
         char buf[SECONDS_MAX];
 
-        write_name(f, name, "", labels, NULL);
-        (void) fprintf(f, "%s\n", format_seconds(ns, buf));
+        write_name(userdata, family->name, "", labels, NULL, NULL);
+        (void) fprintf(userdata, "%s\n", format_seconds(ns, buf));
 }
 
-void metric_histogram(FILE *f, const char *name, MetricLabels labels,
-                      const HistogramBucket *buckets, size_t n, uint64_t sum_ns) {
+static void write_bucket(FILE *f, const MetricFamily *family, MetricLabels labels, uint64_t bound,
+                         uint64_t count) {
+        char buf[SECONDS_MAX];
+
+        write_name(f, family->name, "_bucket", labels, "le", format_seconds(bound, buf));
+        (void) fprintf(f, "%" PRIu64 "\n", count);
+}
+
+static void write_lengths(void *userdata, const MetricFamily *family, MetricLabels labels,
+                          const MetricLengths *lengths) {
+        FILE *f = userdata;
         uint64_t count = 0;
         char buf[SECONDS_MAX];
         size_t i = 0;
@@ -92,17 +107,45 @@ void metric_histogram(FILE *f, const char *name, MetricLabels labels,
         for (unsigned shift = FIRST_SHIFT; shift <= LAST_SHIFT; shift++) {
                 uint64_t bound = (UINT64_C(1) << shift) - 1;
 
-                for (; i < n && buckets[i].upper_ns <= bound; i++)
-                        count += buckets[i].count;
-                write_name(f, name, "_bucket", labels, format_seconds(bound, buf));
-                (void) fprintf(f, "%" PRIu64 "\n", count);
+                for (; i < lengths->n && lengths->buckets[i].upper_ns <= bound; i++)
+                        count += lengths->buckets[i].count;
+                write_bucket(f, family, labels, bound, count);
         }
-        for (; i < n; i++)
-                count += buckets[i].count;
-        write_name(f, name, "_bucket", labels, "+Inf");
+        for (; i < lengths->n; i++)
+                count += lengths->buckets[i].count;
+        write_bucket(f, family, labels, UINT64_MAX, count);
+        write_name(f, family->name, "_sum", labels, NULL, NULL);
+        (void) fprintf(f, "%s\n",
+                       lengths->sum_ns == UINT64_MAX ? "NaN"
+                                                     : format_seconds(lengths->sum_ns, buf));
+        write_name(f, family->name, "_count", labels, NULL, NULL);
         (void) fprintf(f, "%" PRIu64 "\n", count);
-        write_name(f, name, "_sum", labels, NULL);
-        (void) fprintf(f, "%s\n", sum_ns == UINT64_MAX ? "NaN" : format_seconds(sum_ns, buf));
-        write_name(f, name, "_count", labels, NULL);
-        (void) fprintf(f, "%" PRIu64 "\n", count);
+}
+
+/* One for each state that there is, as OpenMetrics has it. */
+static void write_state(void *userdata, const MetricFamily *family, MetricLabels labels,
+                        const char *const *words, const char *state) {
+        for (; *words; words++) {
+                write_name(userdata, family->name, "", labels, "state", *words);
+                (void) fprintf(userdata, "%d\n", streq(*words, state));
+        }
+}
+
+static void write_info(void *userdata, const MetricFamily *family, const char *label,
+                       const char *value) {
+        write_name(userdata, family->name, "", (const char *const[]){ NULL }, label, value);
+        (void) fputs("1\n", userdata);
+}
+
+MetricSink exposition_sink(FILE *f) {
+        return (MetricSink){
+                .announce = announce,
+                .count = write_count,
+                .ratio = write_ratio,
+                .duration = write_duration,
+                .lengths = write_lengths,
+                .state = write_state,
+                .info = write_info,
+                .userdata = f,
+        };
 }
