@@ -89,7 +89,7 @@ int connection_open(Connection *connection) {
                 return 0;
         r = open_bus(options, &connection->bus);
         if (r < 0)
-                return complain_open(options, r);
+                return connection->is_quiet ? r : complain_open(options, r);
 
         /* Another machine's polkit has agents of its own, and a user's bus has no polkit. */
         if (connection->needs_rights && options->ask_password && !options->user &&
@@ -243,7 +243,7 @@ int connection_send(Connection *connection, sd_bus_message *call, sd_bus_message
         int r;
 
         r = connection_ask(connection, call, ret_reply, &sentence);
-        if (r < 0)
+        if (r < 0 && !connection->is_quiet)
                 warnx("%s", sentence ?: "Out of memory");
         return r;
 }

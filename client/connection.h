@@ -18,6 +18,7 @@ typedef struct Connection {
         sd_bus *bus;            /* NULL until connection_open() */
         bool needs_rights; /* for what is asked: polkit is answered, and tlobd started for it */
         bool is_denied;    /* what was asked for; so is more of the same */
+        bool is_quiet;     /* why it does not answer was said already */
         PolkitAgent agent;
 } Connection;
 

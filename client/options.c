@@ -96,6 +96,8 @@ static const Option table[] = {
         { 0, "svg", NULL, GROUP_PLOT, SET(svg), "plot: write an SVG" },
         { 'o', "output", "FILE", GROUP_OUTPUT, TEXT(output),
           "metrics, report: into this file, as a whole" },
+        { 0, "varlink", NULL, GROUP_VARLINK, SET(varlink),
+          "metrics: answer systemd-report, over Varlink" },
         { 'S', "since", "TIME", GROUP_SINCE, OTHER(KIND_SINCE),
           "From the journal since then, as 1h or today" },
         { 'D', "directory", "DIR", GROUP_SINCE, TEXT(directory),

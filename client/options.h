@@ -26,6 +26,7 @@ typedef enum OptionGroup {
         GROUP_SINCE,
         GROUP_PLOT,
         GROUP_OUTPUT,
+        GROUP_VARLINK,
         GROUP_PERSIST,
         GROUP_KEYS,
         N_OPTION_GROUPS,
@@ -75,6 +76,7 @@ typedef struct Options {
         uint64_t since_usec;   /* CLOCK_REALTIME; 0: not given */
         const char *directory; /* of journal files; NULL: not given */
         const char *output;    /* a file; NULL: not given */
+        bool varlink;
         bool units;
         bool batch;
         const char *unit;    /* NULL: not given */

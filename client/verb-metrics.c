@@ -2,13 +2,16 @@
 
 /*
  * "tlobctl metrics": what tlobd and the bindings have counted, for Prometheus and what reads its
- * format; or as JSON, in the form of systemd's metrics.
+ * format; as JSON, in the form of systemd's metrics; or to whom asks over Varlink.
  *
  * With --output=, into a file that is there as a whole or not at all, as node_exporter wants it.
  * Without tlobd that file says only that there is none: old numbers would look like new ones.
  */
 
+#include <err.h>
+
 #include "metric-json.h"
+#include "metric-server.h"
 #include "metric-source.h"
 #include "metrics/exposition.h"
 #include "verbs.h"
@@ -62,6 +65,13 @@ ExitStatus verb_metrics(Client *client, int argc, char **argv) {
         const char *path = client->options.output;
         int asked, r;
 
+        if (client->options.varlink) {
+                if (path || client->output.json != JSON_OFF) {
+                        warnx("With --varlink, leave out --output= and --json=");
+                        return STATUS_USAGE;
+                }
+                return status_of(metric_server_run(client));
+        }
         client->output.pager_wanted = false;
         asked = metric_source_ask(client, &answer);
         if (asked < 0 && !path)
