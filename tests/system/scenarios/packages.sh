@@ -45,11 +45,25 @@ check "what is optional can be had" until_true test -s /var/lib/prometheus/node-
 upgraded_while_measuring dpkg --install --force-confold "$tests"/new/{tlobctl,tlobd,libtlob-mark0,libtlob-dev,python3-tlob}_*.deb
 equal "the version is another" "$(dpkg-query --show --showformat='${Version}' tlobd)" 0.1~test2
 
+# Where systemd has sd-varlink. What a process takes is another number each time.
+socket=/run/systemd/report/org.tlob1
+same='select(.name | startswith("org.tlob1.Process") | not)'
+if systemctl cat tlob-metrics-varlink.socket >/dev/null 2>&1; then
+        equal "nobody has to answer systemd-report" "$(systemctl is-enabled tlob-metrics-varlink.socket)" disabled
+        check "it can be answered" systemctl start tlob-metrics-varlink.socket
+        equal "with the metrics that tlobctl prints" \
+                "$(varlinkctl call --more --json=short $socket io.systemd.Metrics.List '{}' | tr -d '\036' | jq -cS "$same")" \
+                "$(tlobctl metrics --json=short | jq -cS ".[] | $same")"
+        matches "of the binding" "$(varlinkctl call --more $socket io.systemd.Metrics.List '{}')" '"binding" *: *"stays"'
+        check "the exposure is small" systemd-analyze security --no-pager --threshold=20 tlob-metrics-varlink.service
+fi
+
 mapfile -t programs < <(programs_of "$(main_pid)")
 check "it has programs in the kernel" test ${#programs[@]} -gt 0
 refuse "which are found there" 1 '' none_loaded "${programs[@]}"
 check "they can be removed" dpkg --remove tlobd tlobctl libtlob-mark0 libtlob-dev python3-tlob
 equal "nothing runs" "$(systemctl is-active tlobd tlob-metrics.timer | xargs)" "inactive inactive"
+check "nobody answers" test ! -e $socket
 check "and nothing is in the kernel" until_true none_loaded "${programs[@]}"
 check "no metrics are left that nobody writes" test ! -e /var/lib/prometheus/node-exporter/tlob.prom
 rm -r /var/lib/prometheus
