@@ -96,6 +96,7 @@ struct Server {
         Peer *peers;
         Answer *latest; /* of the metrics; or NULL */
         uint64_t latest_ns;
+        unsigned n_served; /* peers that are being sent an answer */
         uint64_t used_ns;
 };
 
@@ -163,13 +164,21 @@ static int answer_new(int (*write)(FILE *, const void *), const void *userdata, 
         return r;
 }
 
-/* Asks tlobd, unless that was done a moment ago. */
+/*
+ * An answer is good for a moment, and for as many moments as others are being served: else each of
+ * many who ask at once has one of its own kept for it.
+ */
+static bool is_fresh(const Server *server) {
+        return server->latest &&
+               now_ns() - server->latest_ns <= FRESH_NS * (1 + (uint64_t) server->n_served);
+}
+
 static int get_metrics(Server *server, Answer **ret) {
         _cleanup_(metric_answer_done) MetricAnswer answer = {};
         Connection *connection = &server->client->connection;
         int r;
 
-        if (!server->latest || now_ns() - server->latest_ns > FRESH_NS) {
+        if (!is_fresh(server)) {
                 server->latest = answer_unref(server->latest);
                 connection->is_quiet = metric_source_ask(server->client, &answer) < 0;
                 connection_done(connection);
@@ -196,6 +205,7 @@ static int refuse_parameters(sd_varlink *link, sd_json_variant *parameters) {
 static int begin(Peer *peer, Answer *answer) {
         peer->answer = answer;
         peer->held = sd_varlink_ref(peer->link);
+        peer->server->n_served++;
         peer->sent = 0;
         peer->moved_ns = peer->server->used_ns = now_ns();
         return 0;
@@ -227,6 +237,9 @@ static int on_describe(sd_varlink *link, sd_json_variant *parameters,
 }
 
 static void end(Peer *peer) {
+        if (!peer->answer)
+                return;
+        peer->server->n_served--;
         peer->answer = answer_unref(peer->answer);
         peer->held = sd_varlink_unref(peer->held);
 }
