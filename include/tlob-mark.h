@@ -21,6 +21,11 @@
  * TLOB_MARK_DISABLE defined, nothing is left of it. No library is needed, nothing runs when the
  * program starts, and everything may be used in signal handlers.
  *
+ * With TLOB_MARK_JOIN defined in all files that use a mark, a program joins tlobd: it shares memory
+ * with it, and most windows take two looks at the clock instead of two traps (x86-64 only). From
+ * then on, as soon as somebody listens, tlob_begin() may make these system calls, none of which
+ * waits: socket, fcntl, connect, recvmsg, close, fstat, getpid, getppid, mmap, munmap, madvise.
+ *
  * In the program, a mark is a counter of those who listen, and for each place where it begins or
  * ends a nop that is passed only while they do, with a note in the section .note.stapsdt. So other
  * tracers see it as the USDT probes tlob:NAME__begin and tlob:NAME__end.
@@ -33,11 +38,17 @@
 #define TLOB_MARK_IS_COMPILED_ 0
 #endif
 
+#if TLOB_MARK_IS_COMPILED_ && defined(TLOB_MARK_JOIN) && defined(__x86_64__) && defined(__linux__)
+#define TLOB_MARK_IS_JOINED_ 1
+#else
+#define TLOB_MARK_IS_JOINED_ 0
+#endif
+
 /*
  * All files of a program or library share the one object of a mark, whatever version of this header
  * they were compiled with: so its name, size and first member are for ever. The kernel counts in
- * the first member. The rest is 0. Later versions may use it, and add symbols and notes; by these
- * tlobd tells what a program can do.
+ * the first member. The first of the others numbers marks with TLOB_MARK_JOIN; the rest is 0. Later
+ * versions may use it, and add symbols and notes; by these tlobd tells what a program can do.
  */
 struct tlob_mark {
         volatile unsigned short listeners;
@@ -129,6 +140,42 @@ struct tlob_mark {
                         TLOB_PASS_(mark, side, "", );                                              \
         } while (0)
 
+#if TLOB_MARK_IS_JOINED_
+#include "tlob-mark-join.h"
+
+#define TLOB_TELL_(mark, side, word)                                                               \
+        do {                                                                                       \
+                register unsigned long tlob_word_ __asm__("rdi") = (word);                         \
+                TLOB_PASS_(mark, side, "", "r"(tlob_word_));                                       \
+        } while (0)
+
+#define TLOB_BEGIN_(mark)                                                                          \
+        do {                                                                                       \
+                if (__builtin_expect(TLOB_ENABLED_(mark), 0)) {                                    \
+                        unsigned long tlob_told_ = tlob_lane_begin_v1(&tlob_mark_##mark);          \
+                        if (tlob_told_) {                                                          \
+                                TLOB_TELL_(mark, "begin", tlob_told_);                             \
+                                tlob_lane_begun_v1(&tlob_mark_##mark);                             \
+                        }                                                                          \
+                }                                                                                  \
+        } while (0)
+
+#define TLOB_END_(mark)                                                                            \
+        do {                                                                                       \
+                if (__builtin_expect(TLOB_ENABLED_(mark), 0)) {                                    \
+                        unsigned long tlob_told_ = tlob_lane_end_v1(&tlob_mark_##mark);            \
+                        if (tlob_told_) {                                                          \
+                                TLOB_TELL_(mark, "end", tlob_told_);                               \
+                                tlob_lane_ended_v1(&tlob_mark_##mark);                             \
+                        }                                                                          \
+                }                                                                                  \
+        } while (0)
+
+#else
+#define TLOB_BEGIN_(mark) TLOB_SITE_(mark, "begin")
+#define TLOB_END_(mark)   TLOB_SITE_(mark, "end")
+#endif
+
 /* In the same register at all places. */
 #ifdef __x86_64__
 #define TLOB_KEY_REGISTER_ "rdi"
@@ -149,9 +196,10 @@ struct tlob_mark {
 #else
 #define TLOB_OBJECT_(mark)
 #define TLOB_ENABLED_(mark) 0
-#define TLOB_SITE_(mark, side)                                                                     \
+#define TLOB_BEGIN_(mark)                                                                          \
         do {                                                                                       \
         } while (0)
+#define TLOB_END_(mark)                 TLOB_BEGIN_(mark)
 #define TLOB_SITE_KEY_(mark, side, key) ((void) (key))
 #endif
 
@@ -160,10 +208,10 @@ struct tlob_mark {
                 return TLOB_ENABLED_(mark);                                                        \
         }                                                                                          \
         TLOB_INLINE_ void tlob_begin_##mark(void) {                                                \
-                TLOB_SITE_(mark, "begin");                                                         \
+                TLOB_BEGIN_(mark);                                                                 \
         }                                                                                          \
         TLOB_INLINE_ void tlob_end_##mark(void) {                                                  \
-                TLOB_SITE_(mark, "end");                                                           \
+                TLOB_END_(mark);                                                                   \
         }                                                                                          \
         TLOB_INLINE_ void tlob_begin_key_##mark(unsigned long key) {                               \
                 TLOB_SITE_KEY_(mark, "begin", key);                                                \
