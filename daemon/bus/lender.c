@@ -194,7 +194,7 @@ static int make_reply(Bus *bus, sd_bus_message *m, const Statistics *statistics,
 
 static int method_take_back(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        Tenant *tenant;
+        Tenant *tenant = NULL;
         Statistics final;
         Histogram lengths;
         uint64_t id;
@@ -212,7 +212,7 @@ static int method_take_back(sd_bus_message *m, void *userdata, sd_bus_error *err
 
 static int method_get_books(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        Tenant *tenant;
+        Tenant *tenant = NULL;
         _cleanup_free_ char *reach = NULL;
         Statistics statistics;
         Histogram lengths;
@@ -232,7 +232,7 @@ static int method_get_books(sd_bus_message *m, void *userdata, sd_bus_error *err
 }
 
 static int method_set_running(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Tenant *tenant;
+        Tenant *tenant = NULL;
         _cleanup_free_ char *sentence = NULL;
         uint64_t id;
         int runs, r;
@@ -247,7 +247,7 @@ static int method_set_running(sd_bus_message *m, void *userdata, sd_bus_error *e
 }
 
 static int method_set_budgets(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Tenant *tenant;
+        Tenant *tenant = NULL;
         uint64_t id, budget_ns[TLOB_N_BUDGETS];
         const void *numbers;
         size_t size;
@@ -266,7 +266,7 @@ static int method_set_budgets(sd_bus_message *m, void *userdata, sd_bus_error *e
 }
 
 static int method_reset(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Tenant *tenant;
+        Tenant *tenant = NULL;
         uint64_t id;
         int r;
 
