@@ -187,7 +187,7 @@ static void test_lines(void **state) {
                 "full",  "dwarf4",          "dwarf5",           "zlib", "zlib-gnu",
                 "split", "with-debug-file", "by-link/stripped", SHARED,
         };
-        unsigned hidden = line_with("return n * 3"), again = line_with("int again"),
+        unsigned hidden = line_with("return n * 3"), again = line_with("inlined(n + 1)"),
                  inlined = line_with("return n ^ sink"), empty = line_with("extern __typeof__");
 
         for (size_t i = 0; i < ELEMENTSOF(variants); i++) {
