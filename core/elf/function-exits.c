@@ -74,30 +74,41 @@ static const FunctionCode *find_part(const Search *search, uint64_t address) {
         return NULL;
 }
 
-/* Reads what lies around that address, if that is not done yet. An instruction must begin there. */
-static int search_add_part(Search *search, uint64_t address) {
-        const FunctionCode *part = find_part(search, address);
+/* Reads what lies around that address. */
+static int read_part(Search *search, uint64_t address, const FunctionCode **ret) {
+        FunctionCode *part = &search->parts[search->n_parts];
         _cleanup_free_ uint8_t *bytes = NULL;
         uint64_t start, size;
         int r;
 
+        if (search->n_parts == PARTS_MAX)
+                return refuse(search, "is spread over too many places");
+        if (!elf_file_extent_at(search->elf, address, &start, &size))
+                return refuse(search, "jumps to code whose end is not known");
+        r = elf_file_read_code(search->elf, start, size, &bytes);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
+                return refuse(search, "does not lie in the file where its symbol says");
+        r = function_code_read(bytes, size, start, part, &search->reason);
+        if (r < 0)
+                return r;
+        search->n_parts++;
+        if (part->runs_out)
+                return refuse_as(search, REFUSED_RUNS_ON, "runs on into the code after it");
+        *ret = part;
+        return 0;
+}
+
+/* Reads what lies around that address, if that is not done yet. An instruction must begin there. */
+static int search_add_part(Search *search, uint64_t address) {
+        const FunctionCode *part = find_part(search, address);
+        int r;
+
         if (!part) {
-                if (search->n_parts == PARTS_MAX)
-                        return refuse(search, "is spread over too many places");
-                if (!elf_file_extent_at(search->elf, address, &start, &size))
-                        return refuse(search, "jumps to code whose end is not known");
-                r = elf_file_read_code(search->elf, start, size, &bytes);
-                if (r == -ENOMEM)
-                        return r;
-                if (r < 0)
-                        return refuse(search, "does not lie in the file where its symbol says");
-                r = function_code_read(bytes, size, start, &search->parts[search->n_parts],
-                                       &search->reason);
+                r = read_part(search, address, &part);
                 if (r < 0)
                         return r;
-                part = &search->parts[search->n_parts++];
-                if (part->runs_out)
-                        return refuse_as(search, REFUSED_RUNS_ON, "runs on into the code after it");
         }
         if (!part->begins[address - part->start])
                 return refuse(search, "jumps into the middle of an instruction");
