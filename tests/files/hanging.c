@@ -128,5 +128,8 @@ int main(int argc, char *argv[]) {
         (void) puts("ready");
         (void) fflush(stdout);
         fuse_loop_cfg_set_max_threads(config, 64);
-        return fuse_loop_mt(fuse, config) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+        /* It ends as soon as the thread begins to unmount, which is not to be cut short. */
+        (void) fuse_loop_mt(fuse, config);
+        (void) pthread_join(thread, NULL);
+        return EXIT_FAILURE;
 }
