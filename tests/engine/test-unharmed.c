@@ -44,7 +44,7 @@ static const Real perl = {
                 "50) } // 0; $d++ if $@; my @l = sort { $a <=> $b } map { $i ^ $_ } 1 .. 5; $s += "
                 "$l[0] } print \"$s $d\\n\"'",
         .executable = "/usr/bin/perl",
-        .functions = { "Perl_runops_standard", "Perl_sv_setsv_flags", "Perl_pp_entersub",
+        .functions = { "Perl_runops_standard", "Perl_sv_setsv_flags", "Perl_save_clearsv",
                        "Perl_leave_scope" },
 };
 
