@@ -141,13 +141,14 @@ holds "redis: the unit is the right one" "$(violations redis-server.service/comm
 systemctl stop redis-server
 
 # PostgreSQL.
-unit=postgresql@15-main.service
+version=$(ls /usr/lib/postgresql)
+unit=postgresql@$version-main.service
 drop_in "$unit" '[X-Tlob query]' 'Function=standard_ExecutorRun' 'BudgetSec=100ms'
 systemctl daemon-reload
 tlobctl reload >/dev/null 2>&1
 matches "postgres: ExecStart= is a script, and it is said what to write" \
         "$(tlobctl show -j "$unit/query" | jq -r '.[0].StateReason')" 'script.*Write Executable='
-drop_in "$unit" '[X-Tlob query]' 'Executable=/usr/lib/postgresql/15/bin/postgres' 'Function=standard_ExecutorRun' \
+drop_in "$unit" '[X-Tlob query]' "Executable=/usr/lib/postgresql/$version/bin/postgres" 'Function=standard_ExecutorRun' \
         'BudgetSec=100ms' '[X-Tlob sync]' 'Executable=libc.so.6' 'Function=fdatasync' 'BudgetSec=infinity'
 systemctl daemon-reload
 check "postgres: with its program it waits" until_true sh -c "tlobctl show -j $unit/query | grep -q waiting"
@@ -171,7 +172,7 @@ until_true sh -c "tlobctl violations -j -b $unit/query | jq -e 'length > 0'"
 sql 'UPDATE t SET x = 2' >/dev/null
 wait $holder
 check "postgres: a lock is sleeping" until_true dominated "$unit/query" sleeping
-holds "postgres: the unit is the right one" "$(violations "$unit/query")" 'all(.Unit == "postgresql@15-main.service")'
+holds "postgres: the unit is the right one" "$(violations "$unit/query")" 'all(.Unit == $unit)' --arg unit "$unit"
 
 # Work; on a machine that has something else to do, too, it may have to wait for half of the time.
 work() {
@@ -193,7 +194,7 @@ else
                 setsid taskset -c 0 sh -c 'while :; do :; done' &
                 pids+=($!)
         done
-        taskset -apc 0 "$(head -n1 /var/lib/postgresql/15/main/postmaster.pid)" >/dev/null
+        taskset -apc 0 "$(head -n1 "/var/lib/postgresql/$version/main/postmaster.pid")" >/dev/null
         sql 'SELECT sum(sqrt(i)) FROM generate_series(1, 500000) i' >/dev/null
         kill "${pids[@]}"
         check "postgres: a crowded CPU is waiting" until_true dominated "$unit/query" waiting

@@ -9,7 +9,8 @@
 
 etc=/etc/systemd/system
 server=/usr/libexec/tlob-tests/server
-unit=postgresql@15-main.service
+version=$(ls /usr/lib/postgresql)
+unit=postgresql@$version-main.service
 
 printf '[Service]\nExecStart=%s\n' "$server" >"$etc/known.service"
 printf '[Service]\nExecStart=/usr/bin/sleep infinity\n' >"$etc/idle.service"
@@ -146,7 +147,7 @@ sed 's/^/# /' /run/postgres.txt
 wait $bench
 sed 's/^/# /' /run/bench
 matches "postgres: queries are found by their USDT probe" "$(cat /run/postgres.txt)" 'usdt:postgresql:query__start +[0-9]+'
-matches "postgres: with its own program" "$(cat /run/postgres.txt)" 'Executable=/usr/lib/postgresql/15/bin/postgres'
+matches "postgres: with its own program" "$(cat /run/postgres.txt)" "Executable=/usr/lib/postgresql/$version/bin/postgres"
 matches "postgres: no transaction has failed" "$(cat /run/bench)" 'number of failed transactions: 0 '
 systemctl stop "$unit"
 

@@ -7,9 +7,10 @@
 . "${BASH_SOURCE[0]%/*}/assert.sh"
 
 etc=/etc/systemd/system
-unit=postgresql@15-main.service
-postgres=/usr/lib/postgresql/15/bin/postgres
-log=/var/log/postgresql/postgresql-15-main.log
+version=$(ls /usr/lib/postgresql)
+unit=postgresql@$version-main.service
+postgres=/usr/lib/postgresql/$version/bin/postgres
+log=/var/log/postgresql/postgresql-$version-main.log
 
 windows() {
         tlobctl show -j "$unit/query" | jq '.[0].Windows'
@@ -40,7 +41,7 @@ printf '%s\n' '[X-Tlob query]' "Executable=$postgres" 'Start=usdt:postgresql:que
         'Stop=usdt:postgresql:query__done' 'BudgetSec=200ms' 'CPULimit=infinity' \
         '[X-Tlob keyed]' "Executable=$postgres" 'Start=usdt:postgresql:query__start' \
         'Stop=usdt:postgresql:query__done' 'Key=arg1' 'BudgetSec=200ms' 'CPULimit=infinity' >"$etc/$unit.d/tlob.conf"
-echo "log_statement = all" >>/etc/postgresql/15/main/postgresql.conf
+echo "log_statement = all" >>"/etc/postgresql/$version/main/postgresql.conf"
 systemctl daemon-reload
 start_fresh
 
