@@ -187,7 +187,8 @@ static int is_in_program(const EventName *event) {
                 return errno == ENOENT ? 0 : -errno;
         for (const char *kind = "pr"; r == 0 && *kind != '\0'; kind++) {
                 (void) snprintf(line, sizeof(line), "%c:%s/%s ", *kind, event->group, event->name);
-                rewind(uprobes);
+                if (fseek(uprobes, 0, SEEK_SET) < 0)
+                        return -errno;
                 r = has_line(uprobes, line, true);
         }
         return r;
