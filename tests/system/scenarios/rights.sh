@@ -199,12 +199,13 @@ BudgetSec=100ms
 END
 start_fresh nap.conf
 check "root may add a binding" tlobctl add-binding added --executable=libsqlite3.so.0 --function=sqlite3_step --budget=1s
-busctl monitor --json=short --match="type='signal',sender='org.tlob1'" >signals 2>signals.log &
-busctl monitor --json=short --match="type='error',sender='org.tlob1'" >errors 2>errors.log &
-busctl monitor --json=short --match="type='method_call',destination='org.freedesktop.systemd1'" >calls 2>calls.log &
-check "somebody listens to signals" wait_for_line signals.log Monitoring
-check "and to errors" wait_for_line errors.log Monitoring
-check "and to what systemd is asked" wait_for_line calls.log Monitoring
+SYSTEMD_LOG_LEVEL=debug busctl monitor --json=short --match="type='signal',sender='org.tlob1'" >signals 2>signals.log &
+SYSTEMD_LOG_LEVEL=debug busctl monitor --json=short --match="type='error',sender='org.tlob1'" >errors 2>errors.log &
+SYSTEMD_LOG_LEVEL=debug busctl monitor --json=short --match="type='method_call',destination='org.freedesktop.systemd1'" >calls 2>calls.log &
+# Whoever becomes a monitor loses its name.
+check "somebody listens to signals" wait_for_line signals.log member=NameLost
+check "and to errors" wait_for_line errors.log member=NameLost
+check "and to what systemd is asked" wait_for_line calls.log member=NameLost
 sqlite3 :memory: 'SELECT 1' >/dev/null
 
 # In an open window, so that its addresses are those of the moment.

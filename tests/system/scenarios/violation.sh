@@ -29,11 +29,12 @@ holds "both bindings are active" "$(tlobctl list-bindings -j)" 'map(.State) == [
 tlobctl status | sed 's/^/# /'
 
 tlobctl monitor -j >monitor 2>monitor.log &
-busctl monitor --json=short org.tlob1 >bus 2>bus.log &
+SYSTEMD_LOG_LEVEL=debug busctl monitor --json=short org.tlob1 >bus 2>bus.log &
 as_nobody tlobctl monitor -j >nobody 2>nobody.log &
 check "tlobctl monitor listens" wait_for_line monitor.log 'Waiting'
 check "tlobctl monitor listens, without rights" wait_for_line nobody.log 'Waiting'
-check "busctl monitor listens" wait_for_line bus.log 'Monitoring'
+# Whoever becomes a monitor loses its name. Newer versions do not say in words that they listen, where they print JSON.
+check "busctl monitor listens" wait_for_line bus.log 'member=NameLost'
 
 # Within the budget.
 for _ in {1..5}; do
