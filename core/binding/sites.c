@@ -127,8 +127,8 @@ static int check_refused(const ElfFile *elf, const char *key, const char *text, 
                                       "does",
                                       key, text, elf_file_path(elf));
         return sentence_error(-EOPNOTSUPP, ret_error,
-                              "%s=%s in %s is an instruction with a prefix (LOCK, or of a segment) "
-                              "that this kernel puts no probe on: name one beside it",
+                              "%s=%s in %s is " PROBE_REFUSED
+                              " that this kernel puts no probe on: name one beside it",
                               key, text, elf_file_path(elf));
 }
 
@@ -367,12 +367,11 @@ static int check_function(const Binding *binding, const ElfFile *elf, const Bind
         }
         if (!is_refused)
                 return 0;
-        return sentence_error(
-                -EOPNOTSUPP, ret_error,
-                "'%s' in %s is entered or left at an instruction with a prefix (LOCK, "
-                "or of a segment), at file offset 0x%" PRIx64
-                ", that this kernel puts no probe on. " ASK_FOR_CALL,
-                sites->start.function ?: binding->start, elf_file_path(elf), offset);
+        return sentence_error(-EOPNOTSUPP, ret_error,
+                              "'%s' in %s is entered or left at " PROBE_REFUSED
+                              ", at file offset 0x%" PRIx64
+                              ", that this kernel puts no probe on. " ASK_FOR_CALL,
+                              sites->start.function ?: binding->start, elf_file_path(elf), offset);
 }
 
 int binding_resolve_sites(const Binding *binding, ElfFile *elf, BindingSites *ret,

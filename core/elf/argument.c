@@ -17,12 +17,25 @@
 #include "base/cleanup.h"
 #include "base/strings.h"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
 
 #include <asm/ptrace.h>
 
-#define WORD_MAX      64 /* of an argument that is one of these forms */
-#define REGISTER_MAX  8
+#define WORD_MAX     64 /* of an argument that is one of these forms */
+#define REGISTER_MAX 8
+
+static bool parse_integer(const char *text, int64_t *ret) {
+        char *end;
+
+        errno = 0;
+        *ret = *text == '-' ? strtoll(text, &end, 0) : (int64_t) strtoull(text, &end, 0);
+        return errno == 0 && end > text && *end == '\0';
+}
+
+#endif
+
+#if defined(__x86_64__)
+
 #define REGISTER_FORM "%%%7[a-z0-9]"
 
 typedef struct Register {
@@ -67,13 +80,8 @@ static bool find_register(const char *name, uint16_t *ret) {
 }
 
 static bool parse_constant(const char *operand, ElfArgument *a) {
-        char *end;
-
         a->kind = ELF_ARGUMENT_CONSTANT;
-        errno = 0;
-        a->value = operand[1] == '-' ? strtoll(operand + 1, &end, 0)
-                                     : (int64_t) strtoull(operand + 1, &end, 0);
-        return errno == 0 && end > operand + 1 && *end == '\0';
+        return parse_integer(operand + 1, &a->value);
 }
 
 static bool parse_register(const char *operand, ElfArgument *a) {
@@ -116,6 +124,80 @@ static bool parse_memory(const char *operand, ElfArgument *a) {
         return scale_is_valid(scale) && find_register(index, &a->index);
 }
 
+static bool parse_operand(const char *operand, ElfArgument *a) {
+        switch (*operand) {
+        case '$':
+                return parse_constant(operand, a);
+        case '%':
+                return parse_register(operand, a);
+        default:
+                return parse_memory(operand, a);
+        }
+}
+
+#elif defined(__aarch64__)
+
+#define N_REGISTERS   31 /* x0 to x30 */
+#define REGISTER_FORM "%7[a-z0-9]"
+
+#define WHERE(name) offsetof(struct user_pt_regs, name)
+
+/* Procedure Call Standard, "Parameter passing": x0 and on. */
+static const size_t function_registers[ELF_FUNCTION_ARGUMENTS_MAX] = {
+        WHERE(regs[0]), WHERE(regs[1]), WHERE(regs[2]),
+        WHERE(regs[3]), WHERE(regs[4]), WHERE(regs[5]),
+};
+
+static bool find_register(const char *name, uint16_t *ret) {
+        unsigned number;
+        int n = 0;
+
+        if (streq(name, "sp")) {
+                *ret = WHERE(sp);
+                return true;
+        }
+        if ((*name != 'x' && *name != 'w') || name[1] < '0' || name[1] > '9' ||
+            sscanf(name + 1, "%u%n", &number, &n) != 1 || name[1 + n] != '\0' ||
+            number >= N_REGISTERS)
+                return false;
+        *ret = (uint16_t) (WHERE(regs[0]) + number * sizeof(uint64_t));
+        return true;
+}
+
+/* "[x0]", "[sp, 60]" */
+static bool parse_memory(const char *operand, ElfArgument *a) {
+        char base[REGISTER_MAX], distance[WORD_MAX];
+        int n = 0;
+
+        a->kind = ELF_ARGUMENT_MEMORY;
+        if (sscanf(operand, "[" REGISTER_FORM "]%n", base, &n) == 1 && n > 0)
+                return operand[n] == '\0' && find_register(base, &a->base);
+        if (sscanf(operand, "[" REGISTER_FORM ", %63[-0-9a-fx]]%n", base, distance, &n) != 2)
+                return false;
+        return n > 0 && operand[n] == '\0' && find_register(base, &a->base) &&
+               parse_integer(distance, &a->value);
+}
+
+/* "x0", "7" */
+static bool parse_operand(const char *operand, ElfArgument *a) {
+        if (*operand == '[')
+                return parse_memory(operand, a);
+        if (parse_integer(operand, &a->value)) {
+                a->kind = ELF_ARGUMENT_CONSTANT;
+                return true;
+        }
+        *a = (ElfArgument){
+                .kind = ELF_ARGUMENT_REGISTER,
+                .size = a->size,
+                .is_signed = a->is_signed,
+        };
+        return find_register(operand, &a->base);
+}
+
+#endif
+
+#if defined(__x86_64__) || defined(__aarch64__)
+
 static bool parse_size(long size, ElfArgument *a) {
         long bytes = size < 0 ? -size : size;
 
@@ -132,11 +214,20 @@ static int parse_word(const char *word, ElfArgument *ret) {
         size = strtol(word, &at, 10);
         if (at == word || *at != '@' || size < -8 || size > 8 || !parse_size(size, &a))
                 return -EBADMSG;
-        if (at[1] == '$' ? !parse_constant(at + 1, &a)
-                         : (at[1] == '%' ? !parse_register(at + 1, &a) : !parse_memory(at + 1, &a)))
+        if (!parse_operand(at + 1, &a))
                 return -EBADMSG;
         *ret = a;
         return 0;
+}
+
+/* Up to the next space that is not within brackets: "-4@[sp, 60]". */
+static size_t size_of_word(const char *arguments) {
+        const char *end = arguments;
+        bool inside = false;
+
+        for (; *end != '\0' && (*end != ' ' || inside); end++)
+                inside = *end == '[' || (inside && *end != ']');
+        return (size_t) (end - arguments);
 }
 
 int elf_argument_parse(const char *arguments, unsigned number, ElfArgument *ret) {
@@ -145,7 +236,7 @@ int elf_argument_parse(const char *arguments, unsigned number, ElfArgument *ret)
 
         do {
                 arguments += strspn(arguments, " ");
-                n = strcspn(arguments, " ");
+                n = size_of_word(arguments);
                 if (n == 0)
                         return -ESRCH;
                 if (number > 1)

@@ -52,9 +52,10 @@ typedef struct ElfArgumentPlaces {
 
 /*
  * The argument of that number, counted from 1, of those that a note of a USDT probe lists: "8@%rdi
- * -4@-20(%rbp) 4@$7". By libbpf's rules, so what bpftrace and others can read can be read here.
- * Returns 0; -ESRCH, there are not so many; -EBADMSG, it is none of the forms that are known, or
- * not in memory or a register for integers; -EOPNOTSUPP, not on this machine.
+ * -4@-20(%rbp) 4@$7", on arm64 "8@x0 -4@[sp, 20] 4@7". By libbpf's rules, so what bpftrace and
+ * others can read can be read here. Returns 0; -ESRCH, there are not so many; -EBADMSG, it is none
+ * of the forms that are known, or not in memory or a register for integers; -EOPNOTSUPP, not on
+ * this machine.
  */
 int elf_argument_parse(const char *arguments, unsigned number, ElfArgument *ret);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * From the bytes of a function to its instructions, with capstone: from the first to the last,
- * without following control. Compilers put nothing but instructions between the two. Data in
- * between, as people write it in assembly, shows itself: it does not decode, it decodes to what
- * only a kernel may do, or a jump then leads into the middle of an instruction. Such code is
- * refused, because a probe that is written into data changes it.
+ * From the bytes of a function to its instructions, on x86-64 with capstone (on arm64 it is
+ * arm64-code.c): from the first to the last, without following control. Compilers put nothing but
+ * instructions between the two. Data in between, as people write it in assembly, shows itself: it
+ * does not decode, it decodes to what only a kernel may do, or a jump then leads into the middle of
+ * an instruction. Such code is refused, because a probe that is written into data changes it.
  *
  * Which way out is a way out of the function is decided elsewhere (function-exits.c): that needs to
  * be known what lies around the code.
@@ -19,13 +19,6 @@
 #include "elf/decoder.h"
 #endif
 
-#define TABLE_DISTANCE 6 /* instructions from the load of an entry to the jump, at most */
-
-static int refuse(const char **ret_reason, const char *reason) {
-        *ret_reason = reason;
-        return -EOPNOTSUPP;
-}
-
 void function_code_done(FunctionCode *code) {
         free(code->begins);
         free(code->leaves);
@@ -36,10 +29,28 @@ bool function_code_has(const FunctionCode *code, uint64_t address) {
         return address >= code->start && address - code->start < code->size;
 }
 
+int function_code_add_leave(FunctionCode *code, const Leave *leave) {
+        Leave *leaves;
+
+        leaves = reallocarray(code->leaves, code->n_leaves + 1, sizeof(*leaves));
+        if (!leaves)
+                return -ENOMEM;
+        code->leaves = leaves;
+        code->leaves[code->n_leaves++] = *leave;
+        return 0;
+}
+
 #if defined(__x86_64__)
 
 #define NOTRACK                                                                                    \
         0x3e /* a prefix: the jump may go where no endbr64 is. Compilers set it for a switch */
+
+#define TABLE_DISTANCE 6 /* instructions from the load of an entry to the jump, at most */
+
+static int refuse(const char **ret_reason, const char *reason) {
+        *ret_reason = reason;
+        return -EOPNOTSUPP;
+}
 
 /* An entry of a table that was loaded, for a jump soon after. */
 typedef struct TableLoad {
@@ -56,17 +67,6 @@ typedef struct Scan {
         size_t n_inner;
         TableLoad table;
 } Scan;
-
-static int add_leave(FunctionCode *code, const Leave *leave) {
-        Leave *leaves;
-
-        leaves = reallocarray(code->leaves, code->n_leaves + 1, sizeof(*leaves));
-        if (!leaves)
-                return -ENOMEM;
-        code->leaves = leaves;
-        code->leaves[code->n_leaves++] = *leave;
-        return 0;
-}
 
 static int add_inner(Scan *scan, uint64_t target) {
         uint64_t *inner;
@@ -148,7 +148,7 @@ static int scan_pointer(const cs_insn *instruction, Scan *scan) {
                    (op->type == X86_OP_REG && table->target == op->reg))
                 leave.kind = LEAVE_SWITCH;
         leave.is_indexed = op->type == X86_OP_MEM && op->mem.index != X86_REG_INVALID;
-        return add_leave(&scan->code, &leave);
+        return function_code_add_leave(&scan->code, &leave);
 }
 
 static int scan_jump(const cs_insn *instruction, Scan *scan) {
@@ -163,7 +163,7 @@ static int scan_jump(const cs_insn *instruction, Scan *scan) {
                 return scan_pointer(instruction, scan);
         if (leave.target != code->start && function_code_has(code, leave.target))
                 return add_inner(scan, leave.target);
-        return add_leave(code, &leave);
+        return function_code_add_leave(code, &leave);
 }
 
 /* "lea inside(%rip), ..." */
@@ -189,7 +189,8 @@ static int scan_instruction(const Decoder *decoder, Scan *scan, const char **ret
 
         if (decoder_is_in_group(decoder, CS_GRP_RET)) {
                 code->runs_out = false;
-                return add_leave(code, &(Leave){ LEAVE_RETURN, instruction->address, 0, false });
+                return function_code_add_leave(
+                        code, &(Leave){ LEAVE_RETURN, instruction->address, 0, false });
         }
         if (decoder_is_in_group(decoder, CS_GRP_JUMP)) {
                 if (instruction->id == X86_INS_JMP)
@@ -290,21 +291,21 @@ int function_code_is_boundary(const uint8_t *code, size_t size, size_t place, si
         return 0;
 }
 
-#else
+#elif !defined(__aarch64__)
+
+static int refuse_machine(const char **ret_reason) {
+        *ret_reason = "is for a machine whose instructions tlobd cannot decode";
+        return -EOPNOTSUPP;
+}
 
 int function_code_read(const uint8_t *code, size_t size, uint64_t address, FunctionCode *ret,
                        const char **ret_reason) {
-        return refuse(ret_reason, "is for a machine whose instructions tlobd cannot decode");
+        return refuse_machine(ret_reason);
 }
 
 int function_code_is_boundary(const uint8_t *code, size_t size, size_t place, size_t *ret_begin,
                               const char **ret_reason) {
-#if defined(__aarch64__)
-        *ret_begin = place & ~(size_t) 3;
-        return *ret_begin == place;
-#else
-        return refuse(ret_reason, "is for a machine whose instructions tlobd cannot decode");
-#endif
+        return refuse_machine(ret_reason);
 }
 
 #endif

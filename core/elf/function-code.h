@@ -47,6 +47,9 @@ int function_code_read(const uint8_t *code, size_t size, uint64_t address, Funct
                        const char **ret_reason);
 void function_code_done(FunctionCode *code);
 
+/* For those who read it. Returns 0 or -ENOMEM. */
+int function_code_add_leave(FunctionCode *code, const Leave *leave);
+
 /* Does the address lie in the code? */
 bool function_code_has(const FunctionCode *code, uint64_t address);
 

@@ -13,6 +13,8 @@
  * bytes is before 7.2. Where no process maps the file yet, it does not say so: each that does maps
  * it without the probe then.
  *
+ * On arm64, arm64-probe.c knows.
+ *
  * Later kernels may emulate more: then a probe costs less than is said here. The times were seen on
  * one machine, see tlob.binding(5).
  */
@@ -159,27 +161,33 @@ ProbeNops probe_nops_of_kernel(void) {
         return major < 7 || (major == 7 && minor < 2) ? PROBE_NOPS_CALL_5 : PROBE_NOPS_CALL_10;
 }
 
-ProbeKind probe_kind_at(int fd, uint64_t offset) {
 #if defined(__x86_64__)
+
+ProbeKind probe_kind_at(int fd, uint64_t offset) {
         uint8_t code[PROBE_CODE_MAX];
         ssize_t n = elf_read(fd, code, sizeof(code), offset);
 
         return n > 0 ? probe_kind_of_code(code, (size_t) n, probe_nops_of_kernel()) : PROBE_UNKNOWN;
-#else
-        return PROBE_UNKNOWN;
-#endif
 }
 
 bool probe_is_refused(int fd, uint64_t offset) {
-#if defined(__x86_64__)
         uint8_t code[PROBE_CODE_MAX];
         ssize_t n = elf_read(fd, code, sizeof(code), offset);
 
         return n > 0 && probe_code_is_refused(code, (size_t) n, probe_nops_of_kernel());
-#else
-        return false;
-#endif
 }
+
+#elif !defined(__aarch64__)
+
+ProbeKind probe_kind_at(int fd, uint64_t offset) {
+        return PROBE_UNKNOWN;
+}
+
+bool probe_is_refused(int fd, uint64_t offset) {
+        return false;
+}
+
+#endif
 
 /* syscall and sysenter; the kernel puts no probe on int. */
 static bool is_system_call(const uint8_t *code, size_t size) {

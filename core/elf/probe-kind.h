@@ -33,6 +33,15 @@ ProbeNops probe_nops_of_kernel(void);
 bool probe_code_is_refused(const uint8_t *code, size_t size, ProbeNops nops);
 bool probe_is_refused(int fd, uint64_t offset);
 
+/* What such an instruction is, in words for a sentence. */
+#if defined(__aarch64__)
+#define PROBE_REFUSED                                                                              \
+        "an instruction (of an atomic access, a load from beside the code, a return with a key, "  \
+        "or of the system)"
+#else
+#define PROBE_REFUSED "an instruction with a prefix (LOCK, or of a segment)"
+#endif
+
 /* PROBE_UNKNOWN is also what the kernel puts no probe on. */
 ProbeKind probe_kind_of_code(const uint8_t *code, size_t size, ProbeNops nops);
 

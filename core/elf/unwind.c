@@ -158,6 +158,18 @@ bool unwind_extent_at(Elf *elf, uint64_t address, uint64_t *ret_start, uint64_t 
         }
 }
 
+/* By the numbers of DWARF, and what the stack holds of a return address at the entry. */
+#if defined(__x86_64__)
+#define STACK_POINTER       7
+#define RETURN_ADDRESS_SIZE 8
+#elif defined(__aarch64__)
+#define STACK_POINTER       31
+#define RETURN_ADDRESS_SIZE 0
+#else
+#define STACK_POINTER       UINT64_MAX /* not known */
+#define RETURN_ADDRESS_SIZE 0
+#endif
+
 static FrameState frame_at(Dwarf_CFI *cfi, uint64_t address) {
         Dwarf_Frame *frame = NULL;
         FrameState state = FRAME_OPEN;
@@ -168,11 +180,9 @@ static FrameState frame_at(Dwarf_CFI *cfi, uint64_t address) {
                 return FRAME_UNKNOWN;
         if (dwarf_frame_cfa(frame, &ops, &n) != 0)
                 state = FRAME_UNKNOWN;
-#ifdef __x86_64__
-        /* The stack pointer (register 7) and the size of a return address. */
-        else if (n == 1 && ops[0].atom == DW_OP_bregx && ops[0].number == 7 && ops[0].number2 == 8)
+        else if (n == 1 && ops[0].atom == DW_OP_bregx && ops[0].number == STACK_POINTER &&
+                 ops[0].number2 == RETURN_ADDRESS_SIZE)
                 state = FRAME_NONE;
-#endif
         free(frame);
         return state;
 }

@@ -10,7 +10,7 @@
 
 typedef enum FrameState {
         FRAME_UNKNOWN,
-        FRAME_NONE, /* as at the entry of a function: the return address is on top of the stack */
+        FRAME_NONE, /* as at the entry of a function: a return is all that is left to do */
         FRAME_OPEN, /* something lies above it */
 } FrameState;
 

@@ -97,8 +97,8 @@ static uint64_t check_mark(const char *path, const char *mark, bool has_key) {
         sites = &binding->resolved.sites;
         assert_int_equal(sites->how, TLOB_STOP_PLACE);
         assert_false(sites->has_frame);
-        assert_int_equal(binding->resolved.start_kind, PROBE_EMULATED);
-        assert_int_equal(binding->resolved.stop_kind, PROBE_EMULATED);
+        assert_int_equal(binding->resolved.start_kind, PROBE_KIND_OF_NOP);
+        assert_int_equal(binding->resolved.stop_kind, PROBE_KIND_OF_NOP);
         assert_int_equal(sites->start.n_places, 1);
         assert_int_equal(sites->stop.n_places, 1);
         assert_int_equal(sites->start.places[0].semaphore, sites->stop.places[0].semaphore);

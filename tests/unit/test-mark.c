@@ -139,8 +139,8 @@ static uint64_t check_mark(const char *path, const char *mark) {
         sites = &binding->resolved.sites;
         assert_int_equal(sites->how, TLOB_STOP_PLACE);
         assert_false(sites->has_frame);
-        assert_int_equal(binding->resolved.start_kind, PROBE_EMULATED);
-        assert_int_equal(binding->resolved.stop_kind, PROBE_EMULATED);
+        assert_int_equal(binding->resolved.start_kind, PROBE_KIND_OF_NOP);
+        assert_int_equal(binding->resolved.stop_kind, PROBE_KIND_OF_NOP);
         assert_true(sites->start.n_places > 0);
         semaphore = sites->start.places[0].semaphore;
         assert_mapped_once(path, semaphore);

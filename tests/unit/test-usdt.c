@@ -291,8 +291,8 @@ static void test_bindings(void **state) {
         assert_true(binding->resolved.sites.start.n_places > 1);
         assert_int_equal(binding->resolved.sites.how, TLOB_STOP_PLACE);
         assert_false(binding->resolved.sites.has_frame);
-        assert_int_equal(binding->resolved.start_kind, PROBE_EMULATED);
-        assert_int_equal(binding->resolved.stop_kind, PROBE_EMULATED);
+        assert_int_equal(binding->resolved.start_kind, PROBE_KIND_OF_NOP);
+        assert_int_equal(binding->resolved.stop_kind, PROBE_KIND_OF_NOP);
 
         assert_no_pair(*state, BEGIN, BEGIN, "are the same place");
         assert_no_pair(*state, BEGIN, "return", "name the probe or the place");

@@ -13,4 +13,11 @@
 
 #define assert_ok(r) assert_int_equal((r), 0)
 
+/* What a probe on a nop is taken for: only the latest kernels for arm64 emulate it. */
+#if defined(__aarch64__)
+#define PROBE_KIND_OF_NOP PROBE_STEPPED
+#else
+#define PROBE_KIND_OF_NOP PROBE_EMULATED
+#endif
+
 #endif
