@@ -76,6 +76,6 @@ int key_reader_feed(KeyReader *reader, char byte) {
         case SEQUENCE:
                 return feed_sequence(reader, byte);
         default:
-                return byte > 0 ? byte : KEY_NONE;
+                return (signed char) byte > 0 ? byte : KEY_NONE;
         }
 }
