@@ -9,6 +9,23 @@
 #include <stdio.h>
 
 /* clang-format off */
+#if defined(__aarch64__)
+#define BEGIN "nop\n"
+#if CHANGED
+#define RESULT 3
+#define BODY "add x0, x0, #2\n"
+#else
+#define RESULT 2
+#define BODY "str x30, [sp, #-16]!\n"                                                            \
+             ".cfi_adjust_cfa_offset 16\n"                                                       \
+             ".cfi_rel_offset x30, 0\n"                                                          \
+             "add x0, x0, #1\n"                                                                  \
+             "ldr x30, [sp], #16\n"                                                              \
+             ".cfi_adjust_cfa_offset -16\n"                                                      \
+             ".cfi_restore x30\n"
+#endif
+#else
+#define BEGIN "endbr64\n"
 #if CHANGED
 #define RESULT 3
 #define BODY "lea 2(%rdi), %rax\n"
@@ -22,14 +39,15 @@
              ".cfi_adjust_cfa_offset -8\n"                                                       \
              ".cfi_restore %rbx\n"
 #endif
+#endif
 
 __asm__(".text\n"
         ".balign 64\n"
         ".globl request\n"
-        ".type request, @function\n"
+        ".type request, %function\n"
         "request:\n"
         ".cfi_startproc\n"
-        "endbr64\n"
+        BEGIN
         BODY
         "ret\n"
         ".cfi_endproc\n"

@@ -66,13 +66,26 @@ void juggler_end(int ball) {
         __asm__ volatile("nop; nop; nop" ::"r"(ball) : "memory");
 }
 
+/* What such a function leaves alone: all but the return address, where that is in a register. */
+#if defined(__aarch64__)
+#define CALL_BALL(function, ball)                                                                  \
+        do {                                                                                       \
+                register unsigned long first __asm__("x0") = (ball);                               \
+                __asm__ volatile("bl " #function : "+r"(first)::"memory", "x30");                  \
+        } while (0)
+#define KEPT "x19"
+#else
+#define CALL_BALL(function, ball) __asm__ volatile("call " #function : "+D"(ball)::"memory")
+#define KEPT                      "r12"
+#endif
+
 /* Callers may leave in the upper half of the register what was there. */
 static void short_integers(unsigned long n) {
         for (unsigned long i = 1; i <= n; i++) {
                 unsigned long begin = i | (i << 40), end = i;
 
-                __asm__ volatile("call juggler_begin" : "+D"(begin)::"memory");
-                __asm__ volatile("call juggler_end" : "+D"(end)::"memory");
+                CALL_BALL(juggler_begin, begin);
+                CALL_BALL(juggler_end, end);
         }
 }
 
@@ -85,7 +98,7 @@ static NOINLINE void probe_throw(const Ball *ball, unsigned long way) {
                 STAP_PROBE2(juggler, throw, way, ball);
                 break;
         case 1: {
-                register const Ball *kept __asm__("r12") = ball;
+                register const Ball *kept __asm__(KEPT) = ball;
                 __asm__ volatile("" : "+r"(kept));
                 STAP_PROBE2(juggler, throw, 1, kept);
                 break;

@@ -409,14 +409,19 @@ static void by_pointer() {
 /* Its first instruction is that of a loop. */
 EXPORT long leave_a_loop(const char *s);
 __asm__(".globl leave_a_loop\n"
-        ".type leave_a_loop, @function\n"
+        ".type leave_a_loop, %function\n"
         "leave_a_loop:\n"
         ".cfi_startproc\n"
+#if defined(__aarch64__)
+        "1:     ldrb w1, [x0, #1]!\n"
+        "       cbnz w1, 1b\n"
+#else
         "       endbr64\n"
         "1:     inc %rdi\n"
         "       cmpb $0, (%rdi)\n"
         "       jne 1b\n"
         "       mov %rdi, %rax\n"
+#endif
         "       ret\n"
         ".cfi_endproc\n"
         ".size leave_a_loop, . - leave_a_loop\n");

@@ -24,10 +24,15 @@ int target_two(int n) {
 /* Left by a jump, and by nothing else. */
 __asm__(".text\n"
         ".globl target_tail\n"
-        ".type target_tail, @function\n"
+        ".type target_tail, %function\n"
         "target_tail:\n"
+#if defined(__aarch64__)
+        "        add w0, w0, #1\n"
+        "        b target_two\n"
+#else
         "        inc %edi\n"
         "        jmp target_two\n"
+#endif
         ".size target_tail, . - target_tail\n");
 
 int main(int argc, char *argv[]) {

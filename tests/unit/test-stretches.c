@@ -161,14 +161,14 @@ static void test_sleepers(void **state) {
 static void test_calls(void **state) {
         _cleanup_(candidates_done) Candidates candidates = {};
         uint64_t spent_ns[400] = {
-                [SYS_fsync] = 50,  [SYS_fdatasync] = 700, [SYS_execve] = 900,
-                [SYS_unlink] = 60, [SYS_write] = 9,
+                [SYS_fsync] = 50,    [SYS_fdatasync] = 700, [SYS_execve] = 900,
+                [SYS_unlinkat] = 60, [SYS_write] = 9,
         };
 
         assert_ok(candidates_add_calls(&candidates, spent_ns, ELEMENTSOF(spent_ns), 1000));
         assert_int_equal(candidates.n, 2);
         assert_string_equal(candidates.items[0].label, "syscall:fdatasync");
-        assert_string_equal(candidates.items[1].start, "syscall:unlink");
+        assert_string_equal(candidates.items[1].start, "syscall:unlinkat");
         assert_null(candidates.items[1].executable);
 }
 
