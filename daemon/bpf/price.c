@@ -40,6 +40,18 @@ __asm__(".pushsection .text\n"
         ".type price_stepped, @function\n"
         "price_stepped: xor %eax, %eax\n ret\n"
         ".popsection\n");
+#elif defined(__aarch64__)
+/* It replaces no nop there, and has emulated them only since Linux 6.18. */
+__asm__(".pushsection .text\n"
+        ".type price_nop5, %function\n"
+        "price_nop5: nop\n ret\n"
+        ".type price_nop10, %function\n"
+        "price_nop10: nop\n ret\n"
+        ".type price_emulated, %function\n"
+        "price_emulated: b 1f\n 1: ret\n"
+        ".type price_stepped, %function\n"
+        "price_stepped: mov x0, xzr\n ret\n"
+        ".popsection\n");
 #else
 __attribute__((noinline)) void price_nop5(void) {
         __asm__ volatile("nop");

@@ -25,6 +25,9 @@
 #define KEYED_OF_ONE_MAX   (slots_max / 4)
 #define KEYED_TICKET_SHIFT 32
 
+/* Where it is among the registers, as that machine shows them to programs. */
+#define INSTRUCTION_POINTER offsetof(typeof(*__PT_REGS_CAST((struct pt_regs *)NULL)), __PT_IP_REG)
+
 static __always_inline __u64 register_read(__u64 registers, __u16 where)
 {
 	__u64 value = 0;
@@ -71,7 +74,7 @@ static __always_inline bool argument_read(const struct tlob_argument *a, __u64 r
 __noinline int key_read(__u32 binding, __u32 side, struct tlob_key *ret)
 {
 	__u64 registers = bpf_task_pt_regs(bpf_get_current_task_btf());
-	__u64 instruction = register_read(registers, offsetof(struct pt_regs, __PT_IP_REG));
+	__u64 instruction = register_read(registers, INSTRUCTION_POINTER);
 	__u32 index = TLOB_KEY_SIDE(binding, side), i = 0;
 	struct tlob_key_places *places;
 
