@@ -8,12 +8,12 @@
  *
  * The functions and variables here are weak and hidden: one of each in a program or library,
  * whichever file it comes from. They may be called at any moment, also by signal handlers that
- * interrupt them: a window is taken before it is opened, opened before its start is read, and closed
- * before it is counted. The kernel looks at a lane only in its own thread's place, as a signal
- * handler would, so the order of the compiler is all that is needed.
+ * interrupt them: a window is taken before it is opened, opened before its start is read, and
+ * closed before it is counted. The kernel looks at a lane only in its own thread's place, as a
+ * signal handler would, so the order of the compiler is all that is needed.
  *
- * System calls are made without the functions of libc, which would be cancellation points. Variables
- * of threads are where no memory has to be made for them.
+ * System calls are made without the functions of libc, which would be cancellation points.
+ * Variables of threads are where no memory has to be made for them.
  */
 
 #pragma GCC system_header
@@ -145,7 +145,7 @@ static inline void tlob_close_(int fd) {
         syscall(SYS_close, fd);
 }
 
-/* Asks tlobd. Returns the socket, or a negative errno. It is no low number, which programs count on. */
+/* Asks tlobd. Returns the socket, which is none of the low numbers, or a negative errno. */
 static inline int tlob_ask_(void) {
         const char *path = TLOB_MARK_SOCKET;
         struct sockaddr_un address;
@@ -357,8 +357,8 @@ TLOB_SHARED_ unsigned long tlob_begin_slowly_v1(struct tlob_mark *mark, unsigned
 }
 
 /*
- * A begin in a window. One that nobody else knows goes on; of others the kernel has to be told. What
- * a jump out of here has left is taken for one of the former for a second.
+ * A begin in a window. One that nobody else knows goes on; of others the kernel has to be told.
+ * What a jump out of here has left is taken for one of the former for a second.
  */
 static inline unsigned long tlob_begin_in_another_(struct tlob_lane *lane, struct tlob_lane_mark *m,
                                                    struct tlob_mark *mark) {
@@ -422,7 +422,7 @@ static inline unsigned int tlob_bucket_(unsigned long long ns) {
         return ((log2 - 3) << 4) + ((unsigned int) (ns >> (log2 - 4)) & 15);
 }
 
-/* In one instruction: in a trap of a signal handler, the kernel takes what is there, and leaves 0. */
+/* In one instruction: in a trap of a signal handler, the kernel takes what is there. */
 static inline void tlob_add_(unsigned long long *p, unsigned long long n) {
         __asm__ __volatile__("addq %[n], %[p]" : [p] "+m"(*p) : [n] "er"(n) : "memory", "cc");
 }

@@ -28,8 +28,8 @@
 #define TLOB_LANE_AWAY    3 /* another task than that thread uses its memory, as after vfork() */
 
 /*
- * In a register at the begin of a window that traps: in which page, which lane there, and which mark.
- * An ordinary value is not mistaken for one: who has no such page and lane is not believed.
+ * In a register at the begin of a window that traps: in which page, which lane there, and which
+ * mark. An ordinary value is not mistaken for one: who has no such page and lane is not believed.
  */
 #define TLOB_LANE_WORD(tag, lane, mark)                                                            \
         (0x746c6f0000000000ULL | (unsigned long long) (tag) << 16 | (lane) << 8 | (mark))
