@@ -51,6 +51,7 @@ typedef struct Config {
         unsigned bindings_per_user_max;    /* that a user other than root may add */
         unsigned user_bindings_max;        /* that the tlobd of one user can have; 0: nobody's */
         unsigned spare_instances; /* kept for instances that nobody knows yet, of each template */
+        unsigned mark_pages_max;  /* processes that can share memory for their marks */
         unsigned tasks_max;       /* tasks that can be measured at once */
         size_t ring_buffer_size;  /* bytes, a power of two */
         unsigned violations_max;  /* kept for GetViolations() */

@@ -167,6 +167,7 @@ static int set_deadline_mode(Config *config, const ConfigKey *key, const char *v
         X("UserInstanceBindingsMax", set_number, user_bindings_max, 0, 65536, "16")                \
         X("SpareInstances", set_number, spare_instances, 0, TLOB_SPARES_MAX, "16")                 \
         X("TasksMax", set_number, tasks_max, 1, 1048576, "8192")                                   \
+        X("MarkPagesMax", set_number, mark_pages_max, 0, 4096, "64")                               \
         X("RingBufferSize", set_ring_size, ring_buffer_size, 1, RING_BUFFER_MAX, "1M")             \
         X("ViolationsMax", set_number, violations_max, 0, 65536, "256")                            \
         X("CPULimit", set_share, cpu_limit, 0, 0, "100%")

@@ -43,7 +43,9 @@ typedef struct BackendConfig {
         unsigned bindings_max;
         unsigned tasks_max;
         size_t ring_buffer_size;
-        bool leave_out_self; /* the calling process, and its children, are not measured */
+        unsigned mark_pages_max;  /* processes that can share memory for their marks */
+        const char *marks_socket; /* where they ask for it; NULL: they cannot */
+        bool leave_out_self;      /* the calling process, and its children, are not measured */
 
         /*
          * What keep() gave to the daemon before this one; NULL: nothing. If the back end goes on

@@ -17,6 +17,7 @@
 #include "base/sentence.h"
 #include "bpf/events.h"
 #include "bpf/memory.h"
+#include "elf/mark.h"
 
 /* For so long reports are handed over at once: the event loop has others to serve. */
 #define DISPATCH_USEC 2000
@@ -81,6 +82,14 @@ static uint64_t next_generation(BpfBackend *b) {
         return b->kept ? ++b->kept->common->generation : ++b->generation;
 }
 
+/* From the begin of a mark to its end, and told apart by nothing but its thread. */
+static bool is_of_mark(const Binding *binding) {
+        const char *name;
+
+        return mark_of_places(binding->start, binding->stop, &name) > 0 &&
+               !binding->resolved.sites.key;
+}
+
 static Entry make_entry(const BpfBackend *b, const Entry *place, const Binding *binding) {
         Entry entry = {
                 .stop = binding->resolved.sites.how,
@@ -89,7 +98,9 @@ static Entry make_entry(const BpfBackend *b, const Entry *place, const Binding *
                 .is_event = binding_has_events(binding),
                 .has_call_events = binding_has_call_events(binding),
                 .owner = binding->lent.user,
-                .user = { .binding = (uint32_t) (place - b->entries), .unit = TLOB_UNIT_NONE },
+                .user = { .binding = (uint32_t) (place - b->entries),
+                          .unit = TLOB_UNIT_NONE,
+                          .is_mark = is_of_mark(binding) },
         };
 
         memcpy(entry.budget_ns, binding->budget_ns, sizeof(entry.budget_ns));
@@ -182,6 +193,7 @@ static int bpf_backend_add(Backend *backend, const Binding *binding, const Bindi
         if (r < 0)
                 return r;
         share_ring(b);
+        lane_table_recall(&b->lanes);
         *ret_index = entry->user.binding;
         return 0;
 }
@@ -204,6 +216,7 @@ static int bpf_backend_remove(Backend *backend, uint32_t index, Statistics *ret_
         entry->retired = true;
         bpf_entry_forget(b, entry);
         entry_withdraw(b, entry);
+        lane_table_withdraw(&b->lanes, entry->generation);
         bpf_entry_detach(b, entry);
         bpf_entry_release(b, entry);
 
@@ -211,7 +224,7 @@ static int bpf_backend_remove(Backend *backend, uint32_t index, Statistics *ret_
         entry->has_windows = bpf_entry_end_windows(b, entry, &removed, histogram) < 0;
         r = bpf_entry_read_statistics(b, entry, removed.counters.ended[TLOB_END_REMOVED], &final);
         if (r >= 0 && histogram)
-                r = histogram_table_read(&b->histograms, index, histogram);
+                r = bpf_entry_read_histogram(b, entry, histogram);
         statistics_add(&final, &removed);
         final.open = 0;
         /* They do not go on: how long they were is all that nobody will know. */
@@ -241,6 +254,7 @@ static int bpf_backend_set_budget(Backend *backend, uint32_t index,
 
         memcpy(entry->budget_ns, budget_ns, sizeof(entry->budget_ns));
         entry_write_budgets(b, entry);
+        lane_table_set_budget(&b->lanes, entry->generation, entry->budget_ns);
         r = task_table_visit(&b->tasks, entry->generation, check_slot, &b->programs);
         return r >= 0 && entry->is_keyed ? bpf_programs_tend_keyed(&b->programs) : r;
 }
@@ -281,6 +295,8 @@ static int bpf_backend_dispatch(Backend *backend, BackendReportHandler handler, 
         bpf_backend_leave_predecessor(b);
         /* That processes cannot be looked for keeps no report back. */
         r = process_reader_dispatch(&b->processes);
+        if (b->joins)
+                join_server_dispatch(b->joins);
         n = record_reader_dispatch(&b->records, DISPATCH_USEC, &all);
         if (all)
                 release_retired(b);
@@ -295,6 +311,8 @@ static int bpf_backend_flush(Backend *backend, BackendReportHandler handler, voi
         b->userdata = userdata;
         bpf_backend_leave_predecessor(b);
         r = process_reader_dispatch(&b->processes);
+        if (b->joins)
+                join_server_dispatch(b->joins);
         n = record_reader_flush(&b->records);
         if (n >= 0)
                 release_retired(b);
@@ -326,7 +344,9 @@ static int bpf_backend_statistics(Backend *backend, uint32_t index, Statistics *
 }
 
 static int bpf_backend_histogram(Backend *backend, uint32_t index, Histogram *histogram) {
-        return histogram_table_read(&BPF(backend)->histograms, index, histogram);
+        BpfBackend *b = BPF(backend);
+
+        return bpf_entry_read_histogram(b, &b->entries[index], histogram);
 }
 
 static int bpf_backend_reset_statistics(Backend *backend, uint32_t index) {
@@ -344,9 +364,10 @@ static int bpf_backend_reset_statistics(Backend *backend, uint32_t index) {
         entry->base = now.counters;
         entry->base.starts = books_get_ended(&now.counters);
         entry->cost_base_ns = bpf_entry_get_cost(b, entry);
-        r = histogram_table_reset(&b->histograms, index);
+        r = bpf_entry_reset_histogram(b, entry);
         if (r < 0)
                 return r;
+        lane_table_forget_longest(&b->lanes, entry->generation);
         bpf_entry_keep_base(b, entry);
         return bpf_entry_clear_maximum(b, index);
 }

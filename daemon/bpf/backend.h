@@ -8,7 +8,9 @@
 #include "bpf/carried.h"
 #include "bpf/detacher.h"
 #include "bpf/histograms.h"
+#include "bpf/join.h"
 #include "bpf/kept.h"
+#include "bpf/lanes.h"
 #include "bpf/late-programs.h"
 #include "bpf/layout.h"
 #include "bpf/limitations.h"
@@ -55,13 +57,15 @@ typedef struct BpfBackend {
         LatePrograms late;
         RecordReader records;
         TaskTable tasks;
+        LaneTable lanes;
+        JoinServer *joins; /* NULL: nobody can join */
         size_t n_cpus;
         SiteTable start_sites;
         SiteTable stop_sites;
         Calls calls;
         Crowd owned_crowds[OWNED_CROWDS]; /* see SiteProbes */
         ProcessReader processes;
-        int epoll_fd;                /* of records and processes */
+        int epoll_fd;                /* of records, processes and those who join */
         Pins *pins;                  /* NULL: this kernel or sandbox has none */
         Kept *kept;                  /* for the next daemon; NULL: there is nothing to keep */
         int keep_error;              /* why that one cannot have it */
@@ -120,6 +124,9 @@ int bpf_entry_read_books(const BpfBackend *b, const Entry *entry, Statistics *st
 /* n_removed: of its windows were ended by bpf_entry_end_windows(), which the books do not know. */
 int bpf_entry_read_statistics(BpfBackend *b, const Entry *entry, uint64_t n_removed,
                               Statistics *ret);
+/* Adds how long its windows were since the last reset, or begins anew with that. */
+int bpf_entry_read_histogram(const BpfBackend *b, const Entry *entry, Histogram *histogram);
+int bpf_entry_reset_histogram(BpfBackend *b, const Entry *entry);
 
 /*
  * What the probes at its places have cost since they are there, and the timers of its budgets; as

@@ -133,13 +133,14 @@ int histogram_table_read(const HistogramTable *table, uint32_t binding, Histogra
         return 0;
 }
 
-int histogram_table_reset(HistogramTable *table, uint32_t binding) {
+int histogram_table_reset(HistogramTable *table, uint32_t binding, const Histogram *beside) {
         _cleanup_(histogram_freep) Histogram *base = NULL;
         int r;
 
-        base = calloc(1, sizeof(*base));
+        base = malloc(sizeof(*base));
         if (!base)
                 return -ENOMEM;
+        *base = *beside;
         r = read_all(table, binding, base);
         if (r < 0)
                 return r;

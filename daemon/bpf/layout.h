@@ -5,6 +5,7 @@
 #include <linux/types.h>
 
 #include "base/words.h"
+#include "tlob-mark-page.h"
 
 /*
  * What the BPF programs and this back end share: the layout of the maps that both touch, and of the
@@ -138,6 +139,8 @@ struct tlob_site {
         __u32 n_unconfined; /* of the latter, how many are confined to no unit */
         __u32 n;            /* how far binding[] is in use */
         __u32 apart;        /* no two of them are for the same cgroup */
+        __u32 whole_marks;  /* each of them measures the mark of which this is a side */
+        __u32 reserved;
         __u32 binding[TLOB_SITE_BINDINGS_MAX];
         __u64 n_outside; /* hits of tasks that none of them is for */
 };
@@ -480,6 +483,8 @@ struct tlob_task {
         __u32 owner;          /* of the binding of the window that began last */
         __u32 wait_cpu; /* the CPU that it waits for; TLOB_NO_CPU: another one than it began to */
         __u32 unwinding_epoch; /* the last one in which its process was told; 0: it was not */
+        __u32 lane;            /* the index of its lane, plus one; 0: it has none */
+        __u32 reserved;
         __u64 n_sleeps;
         __u64 slept_ns;                    /* when the last one began */
         __u64 over_sleep;                  /* the last in which the budget of a window ran out */
@@ -495,6 +500,26 @@ struct tlob_task {
          */
         __u64 open[TLOB_WINDOWS_MAX];
         struct tlob_window windows[TLOB_WINDOWS_MAX];
+};
+
+/*
+ * A lane (tlob-mark-page.h), as the programs know it: what is in the lane itself can be written by
+ * its process. Its index is that of its page, times TLOB_LANES, plus its place there.
+ */
+struct tlob_lane_grant {
+        __u64 generation; /* of the binding that the windows of a mark are for; 0: of none */
+        __u32 binding;
+        __u32 reserved;
+};
+
+struct tlob_lane_holder {
+        __u64 task; /* address of its task_struct; 0: nobody has it */
+        __u64 since_ns;
+        __u64 begun; /* changes of the numbers in the lane by the programs: that one has begun, */
+        __u64 done;  /* and that it is done */
+        __u32 tag;   /* of the page that is there now, as its process says it */
+        __u32 reserved;
+        struct tlob_lane_grant grants[TLOB_LANE_MARKS];
 };
 
 /*

@@ -158,6 +158,8 @@ Backend *bpf_backend_free(Backend *backend) {
         late_programs_done(&b->late);
         unit_table_done(&b->units);
         histogram_table_done(&b->histograms);
+        join_server_free(b->joins);
+        lane_table_done(&b->lanes);
         bpf_memory_unmap(b->bindings, b->n_entries, sizeof(*b->bindings));
         free(b->entries);
         safe_close(b->epoll_fd);
@@ -202,18 +204,34 @@ static int init_sites(BpfBackend *b, size_t n) {
                                bpf_map__fd(bpf->maps.stop_scopes), &generation[1]);
 }
 
+static int settle_page(uint32_t page, void *userdata) {
+        const BpfBackend *b = userdata;
+
+        return bpf_programs_settle_page(&b->programs, page);
+}
+
+static void init_joins(BpfBackend *b, const BackendConfig *config) {
+        static const JoinHandlers handlers = { .settle = settle_page };
+
+        if (!config->marks_socket || b->lanes.n == 0)
+                return;
+        /* Without it all is measured, by probes. */
+        (void) join_server_new(config->marks_socket, &b->lanes, &b->tasks, &handlers, b, &b->joins);
+}
+
 static int init_epoll(BpfBackend *b) {
         const int fds[] = {
                 record_reader_get_fd(&b->records),
                 process_reader_get_fd(&b->processes),
+                b->joins ? join_server_get_fd(b->joins) : -EBADF,
         };
 
         b->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
         if (b->epoll_fd < 0)
                 return -errno;
         for (size_t i = 0; i < ELEMENTSOF(fds); i++)
-                if (epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, fds[i],
-                              &(struct epoll_event){ .events = EPOLLIN }) < 0)
+                if (fds[i] >= 0 && epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, fds[i],
+                                             &(struct epoll_event){ .events = EPOLLIN }) < 0)
                         return -errno;
         return 0;
 }
@@ -269,6 +287,17 @@ static void init_unwinding(BpfBackend *b) {
                           });
 }
 
+static int init_lanes(BpfBackend *b, const BackendConfig *config) {
+        const struct tlob_bpf *bpf = b->programs.bpf;
+        const LaneMaps maps = {
+                .pages = bpf_map__fd(bpf->maps.pages),
+                .processes = bpf_map__fd(bpf->maps.pages_by_process),
+                .holders = bpf_map__fd(bpf->maps.lane_holders),
+        };
+
+        return lane_table_init(&b->lanes, config->mark_pages_max, &maps, &bpf->bss->n_pages);
+}
+
 /* What is shared with the programs. */
 static int init_tables(BpfBackend *b, const BackendConfig *config) {
         const struct tlob_bpf *bpf = b->programs.bpf;
@@ -293,7 +322,7 @@ static int init_tables(BpfBackend *b, const BackendConfig *config) {
         if (r < 0)
                 return r;
         init_unwinding(b);
-        return 0;
+        return init_lanes(b, config);
 }
 
 /* What the programs send. */
@@ -321,7 +350,14 @@ static int init_readers(BpfBackend *b, const BackendConfig *config) {
                                 bpf_map__max_entries(bpf->maps.process_records),
                                 bpf->progs.find_processes, &bpf->bss->n_processes_lost,
                                 &process_handlers, b);
-        return r < 0 ? r : init_epoll(b);
+        if (r < 0)
+                return r;
+        if (b->programs.inherits)
+                r = lane_table_inherit(&b->lanes);
+        if (r < 0)
+                return r;
+        init_joins(b, config);
+        return init_epoll(b);
 }
 
 static void init_price(BpfBackend *b) {

@@ -82,6 +82,9 @@ static int set_sizes(struct tlob_bpf *bpf, const BackendConfig *config) {
                 { bpf->maps.keyed_windows, config->tasks_max },
                 { bpf->maps.unarmed_slots, config->tasks_max },
                 { bpf->maps.untimed_slots, config->tasks_max },
+                { bpf->maps.pages, config->mark_pages_max ?: 1 },
+                { bpf->maps.pages_by_process, config->mark_pages_max ?: 1 },
+                { bpf->maps.lane_holders, (config->mark_pages_max ?: 1) * TLOB_LANES },
                 { bpf->maps.records, config->ring_buffer_size },
         };
 
@@ -526,6 +529,10 @@ int bpf_programs_unwind_fd(const BpfPrograms *programs) {
 
 int bpf_programs_check_slot(const BpfPrograms *programs, uint32_t slot) {
         return run_program(programs->bpf->progs.check_slot, &slot, sizeof(slot));
+}
+
+int bpf_programs_settle_page(const BpfPrograms *programs, uint32_t page) {
+        return run_program(programs->bpf->progs.settle_page, &page, sizeof(page));
 }
 
 int bpf_programs_tend_keyed(const BpfPrograms *programs) {

@@ -76,4 +76,7 @@ int bpf_programs_check_slot(const BpfPrograms *programs, uint32_t slot);
 /* After windows with a key were ended from outside, or check_slot(). */
 int bpf_programs_tend_keyed(const BpfPrograms *programs);
 
+/* Of a page whose process has gone: its lanes are empty, and nobody has them. */
+int bpf_programs_settle_page(const BpfPrograms *programs, uint32_t page);
+
 #endif

@@ -94,3 +94,10 @@ bool site_users_are_apart(const SiteUser *users, size_t n) {
         }
         return true;
 }
+
+bool site_users_are_of_marks(const SiteUser *users, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (!users[i].is_mark)
+                        return false;
+        return true;
+}

@@ -13,6 +13,7 @@ typedef struct SiteUser {
         uint32_t binding;
         uint32_t unit; /* as in UnitTable */
         bool many;     /* the unit stands for several, which others may stand for too */
+        bool is_mark;  /* it measures from the begin of a mark to its end */
 } SiteUser;
 
 /* Puts a binding on the list at the site itself. Returns false if there is no room. */
@@ -36,5 +37,8 @@ void scope_remove(struct tlob_scope *scope, uint32_t binding);
 
 /* True if no two of n users could be for one task. */
 bool site_users_are_apart(const SiteUser *users, size_t n);
+
+/* True if all of them measure marks. */
+bool site_users_are_of_marks(const SiteUser *users, size_t n);
 
 #endif

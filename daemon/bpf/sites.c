@@ -223,10 +223,13 @@ static void leave_lists(SiteTable *table, uint32_t index, const SiteUser *user) 
         leave_scope(table, index, user);
 }
 
-static void site_note_apart(SiteTable *table, const Site *site) {
+static void site_note_users(SiteTable *table, const Site *site) {
+        struct tlob_site *shared = &table->memory[site_index(table, site)];
         bool apart = site_users_are_apart(site->users, site->n_users);
+        bool of_marks = site_users_are_of_marks(site->users, site->n_users);
 
-        __atomic_store_n(&table->memory[site_index(table, site)].apart, apart, __ATOMIC_RELEASE);
+        __atomic_store_n(&shared->apart, apart, __ATOMIC_RELEASE);
+        __atomic_store_n(&shared->whole_marks, of_marks, __ATOMIC_RELEASE);
 }
 
 static int site_add_user(Site *site, const SiteUser *user) {
@@ -372,7 +375,7 @@ static int site_admit(SiteTable *table, Site *site, int file_fd, const SiteUser 
         if (r < 0)
                 return r;
         /* Before the binding is there; and when it goes, after it is gone. */
-        site_note_apart(table, site);
+        site_note_users(table, site);
         r = join_lists(table, index, user);
         if (r >= 0 && !site->uprobe && !site->key.by_process) {
                 r = site_attach(table, site, file_fd, site_table_cookie(table, index), 0,
@@ -382,7 +385,7 @@ static int site_admit(SiteTable *table, Site *site, int file_fd, const SiteUser 
         }
         if (r < 0) {
                 site_remove_user(site, user);
-                site_note_apart(table, site);
+                site_note_users(table, site);
         }
         return r;
 }
@@ -417,7 +420,7 @@ void site_table_leave(SiteTable *table, uint32_t index, const SiteUser *user) {
         leave_lists(table, index, user);
         site_remove_user(site, user);
         if (site->n_users > 0) {
-                site_note_apart(table, site);
+                site_note_users(table, site);
                 return;
         }
         site_end(table, site);

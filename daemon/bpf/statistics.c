@@ -12,6 +12,7 @@
 #include "bpf/hits.h"
 
 #define BOOKS_TRIES 3
+#define LANES_TRIES 16
 
 int bpf_entry_clear_maximum(BpfBackend *b, uint32_t index) {
         _cleanup_free_ uint64_t *maxima = NULL;
@@ -75,7 +76,50 @@ int bpf_entry_read_books(const BpfBackend *b, const Entry *entry, Statistics *st
                 .n_cpus = b->n_cpus,
         };
 
-        return books_read(&maps, entry->user.binding, statistics);
+        Statistics read;
+        uint64_t moment;
+        unsigned tries = 0;
+        int r;
+
+        /* What is in lanes is put into the books meanwhile, and must not be in both, or in none. */
+        do {
+                read = *statistics;
+                moment = lane_table_moment(&b->lanes);
+                r = books_read(&maps, entry->user.binding, &read);
+                if (r < 0)
+                        return r;
+                lane_table_read(&b->lanes, entry->generation, &read);
+        } while ((moment == LANES_UNSETTLED || lane_table_moment(&b->lanes) != moment) &&
+                 ++tries < LANES_TRIES);
+        *statistics = read;
+        return 0;
+}
+
+int bpf_entry_read_histogram(const BpfBackend *b, const Entry *entry, Histogram *histogram) {
+        uint64_t moment;
+        unsigned tries = 0;
+        Histogram read;
+        int r;
+
+        /* As above. */
+        do {
+                read = *histogram;
+                moment = lane_table_moment(&b->lanes);
+                r = histogram_table_read(&b->histograms, entry->user.binding, &read);
+                if (r < 0)
+                        return r;
+                lane_table_read_lengths(&b->lanes, entry->generation, &read);
+        } while ((moment == LANES_UNSETTLED || lane_table_moment(&b->lanes) != moment) &&
+                 ++tries < LANES_TRIES);
+        *histogram = read;
+        return 0;
+}
+
+int bpf_entry_reset_histogram(BpfBackend *b, const Entry *entry) {
+        Histogram in_lanes = {};
+
+        lane_table_read_lengths(&b->lanes, entry->generation, &in_lanes);
+        return histogram_table_reset(&b->histograms, entry->user.binding, &in_lanes);
 }
 
 /*

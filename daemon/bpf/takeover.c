@@ -160,13 +160,14 @@ static void remove_inherited(BpfBackend *b, Entry *entry) {
         Histogram lengths = {};
 
         __atomic_store_n(&b->bindings[index].generation, 0, __ATOMIC_SEQ_CST);
+        lane_table_withdraw(&b->lanes, entry->generation);
         bpf_entry_forget(b, entry);
         /* What ends by itself until then is in the books. */
         bpf_entry_end_windows(b, entry, &removed, &lengths);
         if (latter || b->is_taking_over) {
                 (void) bpf_entry_read_books(b, entry, &final);
                 books_subtract_gone(&final.counters, &entry->base);
-                (void) histogram_table_read(&b->histograms, index, &lengths);
+                (void) bpf_entry_read_histogram(b, entry, &lengths);
                 statistics_add(&final, &removed);
                 (void) become_past(b, entry, latter, &final, &lengths);
         }

@@ -65,6 +65,15 @@ static int table_has(TaskTable *table, size_t slot) {
         return r < 0 ? r : 1;
 }
 
+bool task_table_has_process(TaskTable *table, uint32_t pid) {
+        for (size_t i = 0; table_has(table, i) > 0; i++)
+                if (__atomic_load_n(&table->tasks[i].task, __ATOMIC_RELAXED) &&
+                    !__atomic_load_n(&table->tasks[i].owner, __ATOMIC_RELAXED) &&
+                    __atomic_load_n(&table->tasks[i].pid, __ATOMIC_RELAXED) == pid)
+                        return true;
+        return false;
+}
+
 static unsigned task_count(const struct tlob_task *task, uint64_t generation) {
         unsigned n = 0;
 

@@ -2,6 +2,7 @@
 #ifndef BPF_TASKS_H
 #define BPF_TASKS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,9 @@ typedef struct TaskTable {
 /* The descriptor stays the caller's; *end is in the programs' memory. Both must stay valid. */
 void task_table_init(TaskTable *table, int map_fd, size_t n, const uint32_t *end);
 void task_table_done(TaskTable *table);
+
+/* Has a task of that process a slot, as one has since a window began in it that is no user's? */
+bool task_table_has_process(TaskTable *table, uint32_t pid);
 
 /*
  * How many windows of the binding of that generation are open. Here and below: returns 0, or a

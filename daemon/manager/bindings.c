@@ -118,6 +118,9 @@ static void retire_old(Manager *m, BindingTable *old, const char *prefix, const 
         }
 }
 
+/* As tlob-mark-join.h has it. */
+#define MARKS_SOCKET "/run/tlob/marks"
+
 static void configure(Manager *m) {
         const Config *config = m->config;
 
@@ -127,6 +130,8 @@ static void configure(Manager *m) {
                                                 .bindings_max = config->bindings_max,
                                                 .tasks_max = config->tasks_max,
                                                 .ring_buffer_size = config->ring_buffer_size,
+                                                .mark_pages_max = config->mark_pages_max,
+                                                .marks_socket = MARKS_SOCKET,
                                                 .leave_out_self = true,
                                                 .keep_fd = m->keep_in ? &m->keep_fd : NULL,
                                         });

@@ -67,11 +67,21 @@ static void free_backend(void) {
         backend->ops->free(backend);
 }
 
+const char *engine_marks_socket(void) {
+        char path[64];
+
+        (void) snprintf(path, sizeof(path), "/tmp/tlob-marks-%i", getpid());
+        assert_int_equal(setenv("TLOB_TEST_MARKS", path, false), 0);
+        return getenv("TLOB_TEST_MARKS");
+}
+
 static void need_backend(void) {
         const BackendConfig config = {
                 .bindings_max = ENGINE_BINDINGS_MAX,
                 .tasks_max = ENGINE_TASKS_MAX,
                 .ring_buffer_size = 1 << 20,
+                .mark_pages_max = ENGINE_PAGES_MAX,
+                .marks_socket = engine_marks_socket(),
                 .kept_fds = inherited_fds,
                 .keep_fd = keep_fd,
         };

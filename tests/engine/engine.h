@@ -37,6 +37,7 @@ typedef struct EngineTests {
 
 #define ENGINE_BINDINGS_MAX 128
 #define ENGINE_TASKS_MAX    512
+#define ENGINE_PAGES_MAX    8
 
 typedef struct Engine {
         Backend *backend;
@@ -77,6 +78,12 @@ void engine_inherit(int kept_fds[static BACKEND_N_KEPT]);
 
 /* The back end is to keep what it has in that directory, as BackendConfig has it; the same. */
 void engine_keep(const int *keep_fd);
+
+/*
+ * Where programs ask to join, also those of back ends in children of this process: it is in the
+ * environment of all of them.
+ */
+const char *engine_marks_socket(void);
 
 /*
  * Adds a binding, failing the test if that fails. keys: alternating keys and values, NULL at the

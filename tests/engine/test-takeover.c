@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -138,6 +139,66 @@ static void test_system_calls(void **state) {
 
 static void test_calls_and_a_window(void **state) {
         calls_and_a_window(*state, false);
+}
+
+/* Until it says that word; the back end is looked at meanwhile, as somebody wants to join. */
+static void step_and_join(const Daemon *d, Victim *victim, const char *word) {
+        struct pollfd out = { .fd = fileno(victim->out), .events = POLLIN };
+
+        while (poll(&out, 1, 0) == 0)
+                (void) daemon_tell(d, LOOK);
+        victim_expect(victim, word);
+}
+
+/*
+ * Windows without traps: they go on while nobody is there, beyond the second for which they are
+ * allowed, and with the next back end.
+ */
+static void joined(Daemon *d, bool other_build) {
+        const char *path = getenv("TLOB_TEST_JOINER");
+        const char *const *keys = KEYS("Executable", path, "Mark", "request", "BudgetSec", "20ms");
+        _cleanup_(victim_done) Victim victim = {};
+        char text[RESULT_MAX];
+        unsigned long n_begun;
+        const Counters *c;
+        Answer all;
+
+        if (!path)
+                fail_msg("TLOB_TEST_JOINER does not name what has marks.");
+        daemon_start(d, keys);
+        program_start(
+                &victim, path,
+                "ready pair:50000 say:ready pair:50000 quick idle:1200000000 pair:50000 quick "
+                "nap:50000000 say:alone pair:50000 say:again idle:1200000000 ready pair:50000 say:third");
+        step_and_join(d, &victim, "ready");
+        daemon_kill(d);
+        if (other_build)
+                daemon_be_other_build(d);
+        step(&victim, "alone");
+        daemon_start(d, keys);
+        step(&victim, "again");
+        victim_continue(&victim);
+        step_and_join(d, &victim, "third");
+        all = daemon_ask(d);
+        victim_continue(&victim);
+        program_finish(&victim, text);
+
+        assert_int_equal(sscanf(text, "result %lu", &n_begun), 1);
+        c = &all.statistics.counters;
+        assert_int_equal(c->starts, n_begun);
+        assert_int_equal(c->in_budget + c->violated, n_begun);
+        assert_int_equal(all.n_lengths, n_begun);
+        assert_int_equal(c->nested + c->unmatched, 0);
+        assert_true(c->violated > 0);
+        assert_int_equal(all.n_violations, c->violations);
+}
+
+static void test_joined(void **state) {
+        joined(*state, false);
+}
+
+static void test_joined_other_build(void **state) {
+        joined(*state, true);
 }
 
 #define HOOK "hook_"
@@ -428,6 +489,8 @@ static int tear_down_service(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(test_calls_and_a_window),
+                TEST(test_joined),
+                TEST(test_joined_other_build),
                 TEST(test_other_build),
                 TEST(test_again_and_again),
                 TEST_SERVICE(test_system_calls),

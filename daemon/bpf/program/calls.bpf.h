@@ -56,6 +56,7 @@ static __always_inline void call_hit(struct hit *hit, __u64 cookie)
 		return;
 	hit->cookie = cookie;
 	site_count_hit(SIDE_START, (__u32)cookie);
+	lane_adopt_first(hit->slot);
 	site_hit(site, hit);
 }
 

@@ -40,6 +40,7 @@ static __always_inline __u32 on_event_start(void *ctx)
 		return NO_SLOT;
 	}
 	task_current(bpf_get_current_task_btf(), &hit.slot);
+	lane_adopt_first(hit.slot);
 	site_hit(site, &hit);
 	return hit.slot;
 }

@@ -91,6 +91,9 @@ __u32 sweep_is_armed = 0;
 /* The entries of keyed_processes. */
 __u32 n_keyed_processes = 0;
 
+/* Processes with a page; the daemon sets it. */
+__u32 n_pages = 0;
+
 /* No slot from here on was ever in use. */
 __u32 slots_end = 0;
 
@@ -360,6 +363,38 @@ struct {
 	__type(key, __u32);
 	__type(value, __u8);
 } keyed_processes SEC(".maps");
+
+/* The lanes of processes that have joined, by the index of their page. */
+struct page {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, TLOB_LANES);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct tlob_lane));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct page);
+} pages SEC(".maps");
+
+/* From a process, by its id in the daemon's pid namespace, to the index of its page. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} pages_by_process SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tlob_lane_holder);
+} lane_holders SEC(".maps");
 
 /*
  * Slots of windows with a key whose timer somebody has to arm, and such that have none. Each is in

@@ -5,6 +5,8 @@
 #include "bpf/program/deadline.bpf.h"
 #include "bpf/program/go.bpf.h"
 #include "bpf/program/keyed.bpf.h"
+#include "bpf/program/lane.bpf.h"
+#include "bpf/program/opening.bpf.h"
 #include "bpf/program/process.bpf.h"
 #include "bpf/program/site.bpf.h"
 #include "bpf/program/uprobe.bpf.h"
@@ -17,72 +19,6 @@
  * run for the very task that is in the middle of one. So statistics are atomic, and totals are read
  * under a sequence count.
  */
-
-/* Where a function that begins with that stack pointer has its frame. */
-static __always_inline __u64 frame_of(const struct tlob_binding *b, __u64 stack_pointer)
-{
-	if (!b->has_frame)
-		return 0;
-	/* Its probe is hit when the frame has just gone. */
-	return b->stop == TLOB_STOP_RETURN_PROBE ? stack_pointer + RETURN_ADDRESS_SIZE
-						 : stack_pointer;
-}
-
-/* Which of its windows are system calls. */
-static __always_inline void calls_note(struct tlob_task *t, __u32 place, __u32 call)
-{
-	__u32 bit = 1U << (place & 7);
-
-	if (call)
-		WRITE_ONCE(t->calls, t->calls | bit);
-	else if (READ_ONCE(t->calls))
-		WRITE_ONCE(t->calls, t->calls & ~bit);
-}
-
-static __always_inline void window_open(struct tlob_task *t, __u32 place, __u32 binding,
-					const struct tlob_binding *b, __u64 generation,
-					const struct hit *hit)
-{
-	struct tlob_window *w = window_at(t, place);
-	struct next next = { TLOB_NEVER, { TLOB_NEVER, TLOB_NEVER, TLOB_NEVER } };
-	struct snapshot at;
-
-	if (!task_has_windows(t))
-		holders_forget(t);
-	w->generation = generation;
-	w->binding = binding;
-	w->frame = frame_of(b, hit->stack_pointer);
-	WRITE_ONCE(t->owner, b->owner);
-	frame_note(w, b->stop);
-	if (READ_ONCE(t->elsewhere))
-		WRITE_ONCE(t->elsewhere, t->elsewhere & ~(1U << (place & 7)));
-	w->call = hit->call;
-	calls_note(t, place, hit->call);
-	task_snapshot(t, &at);
-	w->base_ns[TLOB_RUNNING] = at.total_ns[TLOB_RUNNING];
-	w->base_ns[TLOB_WAITING] = at.total_ns[TLOB_WAITING];
-	w->base_ns[TLOB_SLEEPING] = at.total_ns[TLOB_SLEEPING];
-	w->passed_ns[TLOB_RUNNING] = w->passed_ns[TLOB_WAITING] = w->passed_ns[TLOB_SLEEPING] = 0;
-	w->over_sleep = 0;
-	w->base_stolen_ns = task_stolen(t, NULL, true, 0);
-	w->holder_ns[0] = t->holder_ns[0];
-	w->holder_ns[1] = t->holder_ns[1];
-	w->holder_ns[2] = t->holder_ns[2];
-	w->holder_ns[3] = t->holder_ns[3];
-	w->start_ns = at.now;
-	ordered();
-	WRITE_ONCE(w->claim, TLOB_CLAIM_OPEN(at.now));
-	ordered();
-	WRITE_ONCE(*open_at(t, place), generation);
-
-	/* A full barrier: see the top of deadline.bpf.h. */
-	__sync_fetch_and_add(&t->n_opens, 1);
-	next_add(&next, w, b);
-	if (next_lower(t, &next))
-		WRITE_ONCE(t->timer_binding, binding);
-	if (w->frame && w->frame < READ_ONCE(t->lowest_frame))
-		WRITE_ONCE(t->lowest_frame, w->frame);
-}
 
 /*
  * While one daemon takes over from another, each place has the probes of both, or two sites, and a
@@ -150,7 +86,7 @@ static __always_inline void binding_start(struct hit *hit, __u32 binding, struct
 	else if (b->stop == TLOB_STOP_GO && !go_window_begin(hit, unused))
 		count(stats->ended[TLOB_END_SWITCHED]);
 	else
-		window_open(t, unused, binding, b, generation, hit);
+		window_open(t, unused, binding, b, generation, hit, NULL);
 }
 
 static __always_inline void binding_unmatched(struct hit *hit, struct tlob_binding *b,
@@ -240,9 +176,14 @@ static __always_inline __u32 on_start(struct pt_regs *ctx)
 
 	task_current(bpf_get_current_task_btf(), &hit.slot);
 	if (site) {
+		__u32 n;
+
 		site_count_hit(SIDE_START, (__u32)hit.cookie);
-		site_hit(site, &hit);
+		lane_adopt_first(hit.slot);
+		n = site_hit(site, &hit);
 		keyed_hits(&hit, &start_sites);
+		if (READ_ONCE(n_pages) && TLOB_LANE_WORD_IS(PT_REGS_PARM1(ctx)))
+			lane_start(hit.slot, PT_REGS_PARM1(ctx), hit.cookie, n);
 	}
 	task_has_frame(hit.slot, hit.stack_pointer);
 	return hit.slot;
@@ -375,6 +316,8 @@ static __always_inline void hit_stop(struct hit *hit, struct snapshot *at)
 {
 	struct tlob_task *t = task_current(bpf_get_current_task_btf(), &hit->slot);
 
+	if (t && t->lane)
+		lane_adopt(hit->slot);
 	/* First, so that the window ends when what it measures does. */
 	if (t)
 		task_ending(t, at);
@@ -394,6 +337,8 @@ static __always_inline int on_stop(struct pt_regs *ctx)
 	struct tlob_task *t = task_current(bpf_get_current_task_btf(), &hit.slot);
 	struct snapshot at = {};
 
+	if (t && t->lane)
+		lane_adopt(hit.slot);
 	/* First, so that the window ends when the code that it measures does. */
 	if (t)
 		task_ending(t, &at);

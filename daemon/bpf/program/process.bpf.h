@@ -2,6 +2,7 @@
 #ifndef BPF_PROGRAM_PROCESS_BPF_H
 #define BPF_PROGRAM_PROCESS_BPF_H
 
+#include "bpf/program/lane.bpf.h"
 #include "bpf/program/maps.bpf.h"
 #include "bpf/program/task.bpf.h"
 
@@ -80,6 +81,10 @@ static __always_inline void process_look(struct task_struct *task, __u32 event)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_process_fork, struct task_struct *parent, struct task_struct *child)
 {
+	__u32 slot;
+
+	if (READ_ONCE(n_pages) && task_current(parent, &slot))
+		lane_lend(parent, child, slot);
 	if (READ_ONCE(n_units_followed) && child->pid == child->tgid)
 		process_look(child, TLOB_PROCESS_FORKED);
 	return 0;

@@ -217,8 +217,11 @@ static __always_inline bool site_is_apart(const struct tlob_site *site)
 	return READ_ONCE(site->apart) && !(levels & (levels - 1));
 }
 
-/* binding_hit() for each binding of the site; it looks itself whether the hit is for it. */
-static __always_inline void site_hit(struct tlob_site *site, struct hit *hit)
+/*
+ * binding_hit() for each binding of the site; it looks itself whether the hit is for it. Returns
+ * for how many it is.
+ */
+static __always_inline __u32 site_hit(struct tlob_site *site, struct hit *hit)
 {
 	__u32 i, n = 0;
 
@@ -228,6 +231,7 @@ static __always_inline void site_hit(struct tlob_site *site, struct hit *hit)
 		n += scopes_hit(hit, READ_ONCE(site->n_unconfined));
 	if (!n && hit->side == SIDE_START)
 		count(site->n_outside);
+	return n;
 }
 
 #endif

@@ -279,6 +279,7 @@ static __noinline __u32 task_new(void)
 	t->arrived = false;
 	t->elsewhere = t->calls = 0;
 	t->unwinding_epoch = 0;
+	t->lane = 0;
 	t->lowest_frame = TLOB_NEVER;
 	t->stack_end = t->stack_is_known = 0;
 	t->run_delay_ns = run_delay(task);

@@ -38,6 +38,8 @@ __noinline int task_end(__u32 slot, __u32 end)
 	if (!t)
 		return 0;
 
+	if (t->lane)
+		lane_adopt(slot);
 	/* A thread that ends itself unwinds its stack first. */
 	if (end == TLOB_END_EXIT)
 		task_check_frames(bpf_get_current_task_btf(), t, slot);
@@ -45,6 +47,7 @@ __noinline int task_end(__u32 slot, __u32 end)
 	for (i = 0; i < TLOB_WINDOWS_MAX; i++)
 		window_end(slot, i, &at, end);
 	task_ended(t);
+	lane_leave(slot);
 	task_free(t, slot);
 	return 0;
 }
@@ -53,6 +56,21 @@ __noinline int task_end(__u32 slot, __u32 end)
 static __always_inline bool hooks_act(void)
 {
 	return READ_ONCE(hooks_acting) == hooks_number;
+}
+
+/* Before the task leaves this CPU: which windows are there, and which have ended unseen. */
+static __always_inline void task_settle_windows(struct task_struct *task, struct tlob_task *t,
+						__u32 slot)
+{
+	if (t->lane)
+		lane_adopt(slot);
+	task_check_frames(task, t, slot);
+}
+
+/* One that has a lane keeps it, and the slot: of those there are not many. */
+static __always_inline bool task_can_spare_slot(const struct tlob_task *t)
+{
+	return slots_are_short() && !t->lane && !task_has_windows(t);
 }
 
 /* Both for the task that is leaving this CPU, which next gets. */
@@ -102,8 +120,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	else if (!out)
 		return 0;
 	if (out)
-		task_check_frames(prev, out, out_slot);
-	if (out && !preempt && prev->__state && slots_are_short() && !task_has_windows(out)) {
+		task_settle_windows(prev, out, out_slot);
+	if (out && !preempt && prev->__state && task_can_spare_slot(out)) {
 		task_free(out, out_slot);
 		out = NULL;
 	}
@@ -206,6 +224,8 @@ int BPF_PROG(on_tick)
 	if (!t)
 		return 0;
 	task_must_run(t);
+	if (lane_has_run_over(t, bpf_ktime_get_ns()))
+		lane_adopt(slot);
 	deadline = task_deadline(t);
 	if (deadline == TLOB_NEVER)
 		return 0;
@@ -344,6 +364,30 @@ int set_callbacks(struct bpf_iter__task *ctx)
 	if (timer)
 		bpf_timer_set_callback(&timer->timer, on_sweep);
 	bpf_loop(slots_max, timer_set_callback, NULL, 0);
+	return 0;
+}
+
+/*
+ * Run by the daemon when a process has ended: its tasks have left their lanes, but for those of
+ * which no hook was told.
+ */
+SEC("syscall")
+int settle_page(__u32 *page)
+{
+	__u32 first = *page * TLOB_LANES, i, mark;
+
+	for (i = 0; i < TLOB_LANES; i++) {
+		__u32 index = first + i;
+		struct tlob_lane_holder *holder = bpf_map_lookup_elem(&lane_holders, &index);
+
+		if (!holder)
+			continue;
+		for (mark = 0; mark < TLOB_LANE_MARKS; mark++) {
+			lane_settle(index, mark);
+			grant_at(holder, mark)->generation = 0;
+		}
+		holder->task = 0;
+	}
 	return 0;
 }
 

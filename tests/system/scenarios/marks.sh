@@ -80,6 +80,28 @@ for name in request job; do
         check "Rust: the books of '$name' balance" balanced "marked-rs.service/$name"
 done
 
+# A service that shares memory with tlobd, as a user who may nothing: most of its windows take no trap. It says how many
+# it began, and goes on while tlobd is killed.
+printf '[Service]\nUser=daemon\nEnvironment=TLOB_TEST_MARKS=/run/tlob/marks\nExecStart=%s %s\n%s\n' "$tests/joiner" \
+        'ready pair:2000000 nap:60000000 turns:500 thread:200000 idle:4000000000 ready pair:2000000 quick' \
+        'SystemCallFilter=@system-service' >"$etc/joiner.service"
+printf '%s\n' '[X-Tlob request]' 'Mark=request' 'BudgetSec=50ms' >>"$etc/joiner.service"
+systemctl daemon-reload
+check "joined: its mark is bound" until_true says joiner.service/request "is not running"
+systemctl start joiner
+# Two million and more: the probes of half of them would be a second's work.
+check "joined: its windows are counted" until_true sh -c 'tlobctl show -j joiner.service/request | jq -e ".[0].Windows > 2000000"'
+tlobctl show joiner.service/request | sed 's/^/# /'
+systemctl kill --signal=KILL tlobd
+check "joined: it ends well" until_true sh -c '[ "$(systemctl show -P SubState joiner)" = dead ]'
+made=$(journalctl --boot -q -o cat -u joiner | sed -n 's/^result \([0-9]*\) .*/\1/p')
+check "joined: tlobd is there again" until_true tlobctl status
+equal "joined: each window is counted, also those while tlobd was away" "$(field joiner.service/request .Windows)" "$made"
+check "joined: the books balance" balanced joiner.service/request
+check "joined: the one that slept is a violation" [ "$(field joiner.service/request .Violations)" -ge 1 ]
+holds "joined: nearly all of them without a trap" "$(tlobctl show -j joiner.service/request)" \
+        '.[0].ProbesNSec < ($made | tonumber) * 200' --arg made "$made"
+
 # A service in Python, which runs already when it gets a budget. It reads numbers from a pipe.
 file=/usr/lib/marked-py/marks.so
 mkdir "${file%/*}"

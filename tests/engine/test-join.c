@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Windows without traps (engine/joiner.c): counted and judged as those with traps are, by the
+ * program's own count and clock, with everything that can come between.
+ */
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "engine.h"
+#include "test.h"
+
+#define MSEC UINT64_C(1000000)
+
+static uint32_t add(Engine *engine, const char *budget) {
+        const char *path = getenv("TLOB_TEST_JOINER");
+
+        if (!path)
+                fail_msg("TLOB_TEST_JOINER does not name what has marks.");
+        return engine_add(engine, KEYS("Executable", path, "Mark", "request", "BudgetSec", budget),
+                          NULL);
+}
+
+static void start(Victim *victim, const char *words) {
+        program_start(victim, getenv("TLOB_TEST_JOINER"), words);
+}
+
+typedef struct Result {
+        unsigned long n_begun;
+        int n_signals;
+} Result;
+
+/* Whoever asks for lanes is answered by the back end: it has to be looked at meanwhile. */
+static Result finish(Engine *engine, Victim *victim) {
+        char text[RESULT_MAX];
+        Result result;
+        siginfo_t info;
+
+        do {
+                info.si_pid = 0;
+                engine_collect(engine);
+                (void) usleep(1000);
+                assert_int_equal(
+                        waitid(P_PID, (id_t) victim->pid, &info, WEXITED | WNOHANG | WNOWAIT), 0);
+        } while (info.si_pid == 0);
+        program_finish(victim, text);
+        assert_int_equal(sscanf(text, "result %lu %i", &result.n_begun, &result.n_signals), 2);
+        engine_collect(engine);
+        return result;
+}
+
+/* The same until it says that word. */
+static void expect(Engine *engine, Victim *victim, const char *word) {
+        struct pollfd out = { .fd = fileno(victim->out), .events = POLLIN };
+
+        while (poll(&out, 1, 1) == 0)
+                engine_collect(engine);
+        victim_expect(victim, word);
+}
+
+static Result run(Engine *engine, Victim *victim, const char *words) {
+        start(victim, words);
+        return finish(engine, victim);
+}
+
+/* path: a template for mkstemp(). */
+static void copy_program(const char *from, char *path) {
+        int in = open(from, O_RDONLY | O_CLOEXEC), out = mkstemp(path);
+        struct stat st;
+
+        assert_true(in >= 0 && out >= 0);
+        assert_int_equal(fstat(in, &st), 0);
+        assert_int_equal(sendfile(out, in, NULL, (size_t) st.st_size), st.st_size);
+        assert_int_equal(fchmod(out, 0755), 0);
+        (void) close(in);
+        (void) close(out);
+}
+
+static uint64_t n_lengths(Engine *engine, uint32_t index) {
+        Histogram histogram = {};
+        uint64_t n = 0;
+
+        assert_int_equal(engine->backend->ops->histogram(engine->backend, index, &histogram), 0);
+        for (size_t i = 0; i < TLOB_BUCKETS; i++)
+                n += histogram.counts[i];
+        return n;
+}
+
+/* As many as the program has begun, each with its end and its length. */
+static Statistics assert_whole(Engine *engine, uint32_t index, unsigned long n) {
+        Statistics s = engine_statistics(engine, index);
+
+        assert_int_equal(s.counters.starts, n);
+        assert_int_equal(s.counters.in_budget + s.counters.violated, n);
+        assert_int_equal(s.counters.nested, 0);
+        assert_int_equal(s.counters.unmatched, 0);
+        assert_int_equal(s.open, 0);
+        assert_int_equal(n_lengths(engine, index), n);
+        return s;
+}
+
+#define MANY "1000000"
+
+/* Nearly none of them takes a trap. */
+static void test_many(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        uint32_t index = add(*state, "1s");
+        uint64_t trap_ns = ((Engine *) *state)
+                                   ->backend->ops->prices(((Engine *) *state)->backend)
+                                   ->ns[PROBE_EMULATED];
+        Statistics s;
+        Result result;
+
+        result = run(*state, &victim, "ready pair:" MANY);
+        s = assert_whole(*state, index, result.n_begun);
+        assert_true(result.n_begun > 1000000);
+        assert_int_equal(s.counters.violations, 0);
+        assert_true(s.cost_ns < trap_ns * 100000);
+        assert_true(s.counters.spent_ns[TLOB_RUNNING] > 0);
+        assert_true(s.max_ns >= s.counters.elapsed_ns / result.n_begun);
+}
+
+/* What a lane has is in the books while the thread goes on, and does not go back. */
+static void test_looks(void **state) {
+        Engine *engine = *state;
+        _cleanup_(victim_done) Victim victim = {};
+        uint32_t index = add(engine, "1s");
+        uint64_t last = 0, now;
+        unsigned n_grown = 0;
+        Statistics s;
+        Result result;
+
+        start(&victim, "ready pair:20000000");
+        for (unsigned i = 0; i < 500; i++) {
+                (void) usleep(2000);
+                engine_collect(engine);
+                assert_int_equal(engine->backend->ops->statistics(engine->backend, index, &s), 0);
+                now = s.counters.starts;
+                assert_true(now >= last);
+                n_grown += now > last;
+                last = now;
+        }
+        assert_true(n_grown > 50);
+        result = finish(engine, &victim);
+        assert_whole(engine, index, result.n_begun);
+}
+
+/* A window that sleeps is one of the kernel's: its states are as exact as any. */
+static void test_states(void **state) {
+        Engine *engine = *state;
+        _cleanup_(victim_done) Victim victim = {};
+        uint32_t index = add(engine, "5ms");
+        const Report *violation, *completion;
+        const Window *nap;
+        Result result;
+
+        result = run(engine, &victim, "ready nap:20000000 pair:100");
+        assert_whole(engine, index, result.n_begun);
+        assert_int_equal(engine_count(engine, REPORT_VIOLATION, index), 1);
+        violation = engine_report(engine, REPORT_VIOLATION, index, 0);
+        completion = engine_report(engine, REPORT_COMPLETION, index, 0);
+        assert_report_is_sound(violation);
+        assert_report_is_sound(completion);
+        if (!machine_is_emulated())
+                assert_int_equal(violation->state, TLOB_SLEEPING);
+        /* It was open when it was found. */
+        assert_true(violation->elapsed_ns >= 5 * MSEC && violation->elapsed_ns < 20 * MSEC);
+        nap = &victim.windows[0];
+        assert_true(completion->elapsed_ns <= nap->end_ns - nap->start_ns);
+        assert_true(completion->elapsed_ns >= 20 * MSEC);
+        assert_true(completion->spent_ns[TLOB_SLEEPING] >= 19 * MSEC);
+}
+
+/* The tick finds one that runs. */
+static void test_running(void **state) {
+        Engine *engine = *state;
+        _cleanup_(victim_done) Victim victim = {};
+        uint32_t index = add(engine, "5ms");
+        const Report *violation;
+        Result result;
+
+        result = run(engine, &victim, "ready spin:60000000 pair:100");
+        assert_whole(engine, index, result.n_begun);
+        assert_int_equal(engine_count(engine, REPORT_VIOLATION, index), 1);
+        violation = engine_report(engine, REPORT_VIOLATION, index, 0);
+        assert_report_is_sound(violation);
+        assert_true(violation->elapsed_ns < 60 * MSEC);
+        assert_true(engine_report(engine, REPORT_COMPLETION, index, 0)->elapsed_ns >= 60 * MSEC);
+}
+
+/* Over before any tick: found at the end. */
+static void test_short_budget(void **state) {
+        Engine *engine = *state;
+        _cleanup_(victim_done) Victim victim = {};
+        uint32_t index = add(engine, "50us");
+        Statistics s;
+        Result result;
+
+        result = run(engine, &victim, "ready spin:100000 spin:100000 spin:100000");
+        s = assert_whole(engine, index, result.n_begun);
+        assert_true(s.counters.violations >= 3);
+        assert_int_equal(s.counters.violations, s.counters.violated);
+}
+
+static void test_ways(void **state) {
+        static const char *const ways[] = {
+                "ready turns:2000",           "ready thread:300000",
+                "ready fork:50 pair:50",      "ready vfork:50 ready pair:50 quick",
+                "ready spawn:20 ready quick",
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(ways); i++) {
+                _cleanup_(victim_done) Victim victim = {};
+                uint32_t index = add(*state, "1s");
+                Result result;
+                Statistics s;
+
+                result = run(*state, &victim, ways[i]);
+                s = engine_statistics(*state, index);
+                assert_int_equal(s.counters.starts, result.n_begun);
+                assert_int_equal(s.counters.in_budget, result.n_begun);
+                /* The end in the child. */
+                assert_int_equal(s.counters.unmatched, strstr(ways[i], " fork:") ? 1 : 0);
+                assert_int_equal(s.counters.nested, 0);
+                engine_remove(*state, index, NULL);
+        }
+}
+
+/* The outer window ends with the inner one, as with probes. */
+static void test_nested(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        uint32_t index = add(*state, "1s");
+        Result result;
+        Counters c;
+
+        result = run(*state, &victim, "ready nest:2000");
+        c = engine_statistics(*state, index).counters;
+        assert_int_equal(c.starts, result.n_begun + 2000);
+        assert_int_equal(c.in_budget, result.n_begun + 2000);
+        assert_int_equal(c.nested, 2000);
+        assert_int_equal(c.unmatched, 2000);
+}
+
+/* A handler of the same mark comes at any instruction: hardly anything is counted twice. */
+static void test_in_a_handler(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        uint32_t index = add(*state, "1s");
+        unsigned long n_made;
+        Result result;
+        Counters c;
+
+        result = run(*state, &victim, "ready signal:3000000");
+        c = engine_statistics(*state, index).counters;
+        n_made = result.n_begun + 3000000 + (unsigned long) result.n_signals;
+        assert_true(result.n_signals > 10);
+        assert_true(c.starts <= n_made);
+        assert_true(c.starts + c.nested <= n_made + (unsigned long) result.n_signals / 10);
+        /* Of two that meet, one is nested; one in the middle of a begin or end is lost. */
+        assert_true(c.starts + 2 * (unsigned long) result.n_signals >= n_made);
+        assert_int_equal(c.violations, 0);
+        assert_int_equal(n_lengths(*state, index), c.in_budget);
+}
+
+/* A jump out of anywhere: the thread is seen again. */
+static void test_jumps(void **state) {
+        Engine *engine = *state;
+        _cleanup_(victim_done) Victim victim = {};
+        uint32_t index = add(engine, "30ms");
+
+        (void) run(engine, &victim,
+                   "ready jump:300 idle:1100000000 ready pair:3 nap:60000000 ready "
+                   "quick nap:60000000");
+        (void) engine_statistics(engine, index);
+        assert_true(engine_count(engine, REPORT_VIOLATION, index) >= 2);
+}
+
+/* A window of another kind that begins in one without traps, while ticks come. */
+static void test_beside_a_call(void **state) {
+        Engine *engine = *state;
+        _cleanup_(victim_done) Victim victim = {};
+        uint32_t index = add(engine, "10us"), call;
+        Result result;
+        Counters c;
+
+        call = engine_add(engine, KEYS("Syscall", "getpgid", "BudgetSec", "1s"), NULL);
+        result = run(engine, &victim, "ready calls:300000");
+        c = engine_statistics(engine, index).counters;
+        assert_int_equal(c.starts, result.n_begun);
+        assert_int_equal(c.in_budget + c.violated, result.n_begun);
+        c = engine_statistics(engine, call).counters;
+        assert_int_equal(c.in_budget, c.starts);
+        assert_true(c.starts >= 300000);
+}
+
+static void test_exit_and_exec(void **state) {
+        Engine *engine = *state;
+        _cleanup_(victim_done) Victim first = {}, second = {};
+        uint32_t index = add(engine, "1s");
+        Counters c;
+
+        run(engine, &first, "ready begin");
+        c = engine_statistics(engine, index).counters;
+        assert_int_equal(c.ended[TLOB_END_EXIT], 1);
+        start(&second, "ready say:ready exec");
+        expect(engine, &second, "ready");
+        victim_continue(&second);
+        victim_finish(&second);
+        engine_collect(engine);
+        c = engine_statistics(engine, index).counters;
+        assert_int_equal(c.ended[TLOB_END_EXEC], 1);
+        assert_int_equal(c.starts, c.in_budget + 2);
+}
+
+/* Killed at any moment, what was counted until then is in the books, and a page is free again. */
+static void test_killed(void **state) {
+        Engine *engine = *state;
+        uint32_t index = add(engine, "1s");
+
+        for (unsigned i = 0; i < 3 * ENGINE_PAGES_MAX; i++) {
+                _cleanup_(victim_done) Victim victim = {};
+                Statistics s;
+
+                start(&victim, "ready say:ready pair:1000000000");
+                expect(engine, &victim, "ready");
+                victim_continue(&victim);
+                (void) usleep(1000 * (i % 7));
+                assert_int_equal(kill(victim.pid, SIGKILL), 0);
+                assert_int_equal(waitpid(victim.pid, NULL, 0), victim.pid);
+                victim.pid = 0;
+                engine_collect(engine);
+                s = engine_statistics(engine, index);
+                assert_int_equal(s.open, 0);
+                assert_int_equal(n_lengths(engine, index),
+                                 s.counters.in_budget + s.counters.ended[TLOB_END_EXIT]);
+        }
+}
+
+/* Another budget holds from then on, and one that is removed leaves nothing. */
+static void test_changes(void **state) {
+        Engine *engine = *state;
+        _cleanup_(victim_done) Victim victim = {};
+        uint32_t index = add(engine, "1s");
+        uint64_t budget_ns[TLOB_N_BUDGETS];
+        Statistics final;
+        Result result;
+
+        for (size_t i = 0; i < TLOB_N_BUDGETS; i++)
+                budget_ns[i] = UINT64_MAX;
+        budget_ns[TLOB_BUDGET_TOTAL] = MSEC;
+        start(&victim, "ready spin:2000000 say:ready spin:2000000 spin:2000000 say:again "
+                       "pair:100000");
+        expect(engine, &victim, "ready");
+        assert_int_equal(engine->backend->ops->set_budget(engine->backend, index, budget_ns), 0);
+        victim_continue(&victim);
+        expect(engine, &victim, "again");
+        engine_collect(engine);
+        assert_int_equal(engine_count(engine, REPORT_VIOLATION, index), 2);
+        engine_remove(engine, index, &final);
+        assert_int_equal(final.counters.violated, 2);
+        index = add(engine, "1s");
+        victim_continue(&victim);
+        result = finish(engine, &victim);
+        assert_whole(engine, index, 100000);
+        assert_int_equal(result.n_begun, final.counters.starts + 100000);
+}
+
+/* Who also wants to know of one end of the mark sees each of them. */
+static void test_others(void **state) {
+        Engine *engine = *state;
+        _cleanup_(victim_done) Victim victim = {};
+        uint32_t index = add(engine, "1s"), other;
+        Result result;
+
+        other = engine_add(engine,
+                           KEYS("Executable", getenv("TLOB_TEST_JOINER"), "Start",
+                                "usdt:tlob:request__begin", "Stop", "joiner_pass", "BudgetSec",
+                                "1s"),
+                           NULL);
+        result = run(engine, &victim, "pair:50000");
+        assert_whole(engine, index, result.n_begun);
+        assert_whole(engine, other, result.n_begun);
+}
+
+/* What a program writes into its page makes its own numbers wrong, and no others. */
+static void test_scribbles(void **state) {
+        Engine *engine = *state;
+        _cleanup_(victim_done) Victim bad = {}, good = {};
+        char path[] = "/tmp/tlob-scribbler-XXXXXX", text[RESULT_MAX];
+        uint32_t index = add(engine, "1s"), other;
+        Result result;
+
+        copy_program(getenv("TLOB_TEST_JOINER"), path);
+        other = engine_add(engine, KEYS("Executable", path, "Mark", "request", "BudgetSec", "1ms"),
+                           NULL);
+        program_start(&bad, path, "ready say:ready scribble:2000");
+        expect(engine, &bad, "ready");
+        victim_continue(&bad);
+        result = run(engine, &good, "ready pair:3000000 turns:500 thread:100000 nap:5000000");
+        assert_whole(engine, index, result.n_begun);
+        assert_int_equal(engine_count(engine, REPORT_VIOLATION, index), 0);
+        program_finish(&bad, text);
+        engine_collect(engine);
+        /* Its binding can be taken away, whatever its books say. */
+        engine->added[other] = false;
+        assert_int_equal(engine->backend->ops->remove(engine->backend, other, NULL, NULL), 0);
+        assert_int_equal(unlink(path), 0);
+}
+
+ENGINE_TESTS(join) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_many, engine_setup, engine_teardown),
+                cmocka_unit_test_setup_teardown(test_looks, engine_setup, engine_teardown),
+                cmocka_unit_test_setup_teardown(test_states, engine_setup, engine_teardown),
+                cmocka_unit_test_setup_teardown(test_running, engine_setup, engine_teardown),
+                cmocka_unit_test_setup_teardown(test_short_budget, engine_setup, engine_teardown),
+                cmocka_unit_test_setup_teardown(test_ways, engine_setup, engine_teardown),
+                cmocka_unit_test_setup_teardown(test_nested, engine_setup, engine_teardown),
+                cmocka_unit_test_setup_teardown(test_in_a_handler, engine_setup, engine_teardown),
+                cmocka_unit_test_setup_teardown(test_jumps, engine_setup, engine_teardown),
+                cmocka_unit_test_setup_teardown(test_beside_a_call, engine_setup, engine_teardown),
+                cmocka_unit_test_setup_teardown(test_exit_and_exec, engine_setup, engine_teardown),
+                cmocka_unit_test_setup_teardown(test_killed, engine_setup, engine_teardown),
+                cmocka_unit_test_setup_teardown(test_changes, engine_setup, engine_teardown),
+                cmocka_unit_test_setup_teardown(test_others, engine_setup, engine_teardown),
+                cmocka_unit_test_setup_teardown(test_scribbles, engine_setup, engine_teardown),
+        };
+
+        return cmocka_run_group_tests_name("join", tests, NULL, NULL);
+}
