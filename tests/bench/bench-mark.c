@@ -2,7 +2,7 @@
 
 /*
  * What a mark (tlob-mark.h) costs the program that has it: while nobody listens, as a window, one
- * with a key, and with two empty probes on its nops.
+ * with a key, with two empty probes on its nops, and without traps.
  *
  * Each way has a mark of its own in a loop of its own, with its probes set throughout. They take
  * turns, and the clock is the thread's own time on the CPU.
@@ -13,10 +13,13 @@
 #include "bench.h"
 #include "bpf/uprobe.h"
 #include "empty.h"
+#include "joined.h"
 #include "tlob-mark.h"
 
 #define PROBED 500 /* windows a turn */
 #define FREE   100000
+
+#define JOIN_TRIES 5000
 
 #define PLACES_MAX 16 /* of one side of a mark: compilers copy loops */
 
@@ -57,6 +60,7 @@ static const struct {
         { "bare", loop_bare, FREE },           { "silent", loop_silent, FREE },
         { "empty", loop_empty, PROBED },       { "window", loop_window, PROBED },
         { "confined", loop_confined, PROBED }, { "keyed", loop_keyed, PROBED },
+        { "joined", joined_loop, FREE },       { "clock", joined_clock, FREE },
 };
 
 typedef struct Bench {
@@ -64,7 +68,8 @@ typedef struct Bench {
         BenchCgroup cgroup; /* that we are in */
         int empty_fd;
         Uprobe *empty[2];
-        uint32_t window, confined, keyed;
+        uint32_t window, confined, keyed, joined;
+        unsigned n_joining; /* windows until the last of these could do without traps */
 } Bench;
 
 static int attach(int prog_fd, bool multi, const BindingFile *file, const ElfSite *site,
@@ -107,14 +112,37 @@ static int set_empty(Bench *bench) {
         return r < 0 ? bench_fail(r, "Failed to set an empty probe") : 0;
 }
 
+static void ignore_report(const Report *report, void *userdata) {
+}
+
+/* Until the windows of that mark take no trap. */
+static int join(Bench *bench) {
+        for (unsigned i = 0; i < JOIN_TRIES; i++) {
+                joined_loop(1);
+                if (joined_is_quick())
+                        return 0;
+                bench->n_joining++;
+                (void) bench->backend->ops->dispatch(bench->backend, ignore_report, NULL);
+                (void) usleep(1000);
+        }
+        return bench_fail(-ETIMEDOUT, "A mark has not been joined");
+}
+
 static int set_up(Bench *bench) {
+        BackendConfig config = bench_backend_config;
+        char socket[64];
         int r;
 
+        (void) snprintf(socket, sizeof(socket), "/tmp/tlob-bench-%i", getpid());
+        if (setenv("TLOB_BENCH_MARKS", socket, true) < 0)
+                return -errno;
+        config.marks_socket = socket;
+        config.mark_pages_max = 1;
         r = bench_pin();
         if (r >= 0)
                 r = bench_cgroups(1, &bench->cgroup);
         if (r >= 0)
-                r = bench_backend_new(&bench_backend_config, &bench->backend);
+                r = bench_backend_new(&config, &bench->backend);
         if (r >= 0)
                 r = bench_add_mark(bench->backend, "window", "10ms", BENCH_UNCONFINED,
                                    &bench->window);
@@ -123,6 +151,10 @@ static int set_up(Bench *bench) {
                                    &bench->confined);
         if (r >= 0)
                 r = bench_add_mark(bench->backend, "keyed", "10ms", bench->cgroup, &bench->keyed);
+        if (r >= 0)
+                r = bench_add_mark(bench->backend, "joined", "10ms", bench->cgroup, &bench->joined);
+        if (r >= 0)
+                r = join(bench);
         return r < 0 ? r : set_empty(bench);
 }
 
@@ -154,6 +186,9 @@ static int check(const Bench *bench, uint64_t n_windows) {
         r = bench_remove(bench->backend, bench->window, n_windows);
         if (r >= 0)
                 r = bench_remove(bench->backend, bench->confined, n_windows);
+        if (r >= 0)
+                r = bench_remove(bench->backend, bench->joined,
+                                 n_windows / PROBED * FREE + bench->n_joining + 1);
         return r < 0 ? r : bench_remove(bench->backend, bench->keyed, n_windows);
 }
 

@@ -223,6 +223,12 @@ ROWS = [
     Row("mark", "a window of a mark, unit filter on", median("mark.confined"), "ns"),
     Row("mark", "a window with a key, unit filter on, against one without",
         ratio("mark.keyed", "mark.confined"), "x"),
+    Row("mark", "a window without traps", median("mark.joined"), "ns"),
+    Row("mark", "a window without traps, more than two looks at the clock",
+        difference("mark.joined", "mark.clock"), "ns", 25),
+    Row("mark", "a window without traps, against two empty probes on a mark",
+        ratio("mark.joined", "mark.empty"), "x", 1 / 12),
+    Row("mark", "two looks at the clock", median("mark.clock"), "ns"),
     Row("mark", "two empty probes on a mark", median("mark.empty"), "ns"),
 
     Row("call", "any system call, while another one is measured: longer by",
