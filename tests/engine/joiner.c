@@ -196,7 +196,7 @@ static void signals(unsigned long n) {
 
 static sigjmp_buf away;
 
-static void on_jump(int number) {
+_Noreturn static void on_jump(int number) {
         (void) number;
         siglongjmp(away, 1);
 }
