@@ -57,7 +57,7 @@ static struct tlob_bpf *load(const LatePrograms *late,
         select(bpf, late->programs->mode);
         r = share_maps(bpf, late->programs->bpf);
         if (r >= 0)
-                r = tlob_bpf__load(bpf);
+                r = skeleton_load(bpf);
         /* As after the others have been loaded. */
         (void) malloc_trim(0);
         skeleton_leave();

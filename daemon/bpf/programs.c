@@ -268,7 +268,7 @@ static int load_rung(BpfPrograms *programs, const BackendConfig *config, Deadlin
         if (r >= 0 && programs->pins)
                 r = pin_maps(bpf, programs->pins, programs->inherits);
         if (r >= 0)
-                r = tlob_bpf__load(bpf);
+                r = skeleton_load(bpf);
         /* libbpf asks once whether maps can be mapped, and takes any error for a no. */
         if (r >= 0 && (!bpf->bss || !bpf->data))
                 r = -EOPNOTSUPP;

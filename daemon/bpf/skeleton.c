@@ -7,12 +7,38 @@
 
 #include "bpf/skeleton.h"
 
+#include <bpf/libbpf.h>
+#include <errno.h>
 #include <sys/mman.h>
 
 #include "bpf/kept.h"
 
 struct tlob_bpf *skeleton_open(void) {
         return tlob_bpf__open();
+}
+
+/* In the place of what they were to begin with. */
+static int map_variables(const struct bpf_map *map, void *memory) {
+        size_t page = (size_t) sysconf(_SC_PAGESIZE), size = bpf_map__value_size(map);
+
+        size = (size + page - 1) & ~(page - 1);
+        if (memory && mmap(memory, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                           bpf_map__fd(map), 0) == MAP_FAILED)
+                return -errno;
+        return 0;
+}
+
+/*
+ * From 1.5 on, libbpf maps no variables of maps that were there before: what it gives is memory of
+ * its own, which nobody shares.
+ */
+int skeleton_load(struct tlob_bpf *bpf) {
+        int r;
+
+        r = tlob_bpf__load(bpf);
+        if (r >= 0)
+                r = map_variables(bpf->maps.bss, bpf->bss);
+        return r < 0 ? r : map_variables(bpf->maps.data, bpf->data);
 }
 
 uint64_t skeleton_hash(void) {

@@ -15,6 +15,12 @@
 /* NULL, with errno, on failure. */
 struct tlob_bpf *skeleton_open(void);
 
+/*
+ * As tlob_bpf__load(), with the variables of the programs in memory, also where they are in maps of
+ * a predecessor.
+ */
+int skeleton_load(struct tlob_bpf *bpf);
+
 /* Of all that is in it. */
 uint64_t skeleton_hash(void);
 
