@@ -45,8 +45,23 @@ static __always_inline struct tlob_binding *binding_of_grant(const struct tlob_l
 }
 
 /*
- * Opens a window that has begun in the lane: from its start to that moment the task has run. The
- * totals at the start follow. Returns whether it is the kernel's now.
+ * From that moment to the start of the window, before it: the task has run since, or since a hook
+ * has seen it get its CPU. It was not seen to leave it in between, so what is left it waited.
+ */
+static __always_inline void snapshot_go_back(struct snapshot *at, __u64 began, __u64 arrived)
+{
+	__u64 waited = arrived > began && arrived < at->now ? arrived - began : 0;
+
+	if (began >= at->now)
+		return;
+	at->total_ns[TLOB_RUNNING] -= at->now - began - waited;
+	at->total_ns[TLOB_WAITING] -= waited;
+	at->now = began;
+}
+
+/*
+ * Opens a window that has begun in the lane; its task has had its CPU since. Returns whether it is
+ * the kernel's now.
  */
 static __always_inline bool mark_open(struct tlob_task *t, const struct tlob_lane_holder *holder,
 				      const struct tlob_lane_grant *grant, __u64 began,
@@ -71,10 +86,7 @@ static __always_inline bool mark_open(struct tlob_task *t, const struct tlob_lan
 	}
 	if (began < holder->since_ns)
 		began = holder->since_ns;
-	if (began < at->now) {
-		at->total_ns[TLOB_RUNNING] -= at->now - began;
-		at->now = began;
-	}
+	snapshot_go_back(at, began, READ_ONCE(t->last_ns));
 	window_open(t, unused, binding, b, grant->generation, &hit, at);
 	return true;
 }
