@@ -85,7 +85,7 @@ static void give_quantile(void *userdata, const MetricFamily *family, MetricLabe
         const char *all[LABELS_MAX + 3];
         size_t n = 0;
 
-        for (; labels[n] && n < LABELS_MAX; n++)
+        for (; n < LABELS_MAX && labels[n]; n++)
                 all[n] = labels[n];
         all[n++] = "quantile";
         all[n++] = quantile;

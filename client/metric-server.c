@@ -31,7 +31,7 @@
 #define FRESH_NS         (100 * NSEC_PER_MSEC)
 #define PATIENCE_NS      (30 * NSEC_PER_SEC) /* as systemd-report has */
 #define LOOK_USEC        (UINT64_C(5) * 1000 * 1000)
-#define CHUNK_SIZE       (16U * 1024)
+#define CHUNK_SIZE       (16U << 10)
 #define PEERS_MAX        512
 #define PEERS_OF_UID_MAX 256
 

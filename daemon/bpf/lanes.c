@@ -84,7 +84,7 @@ static void tag_page(LaneTable *table, uint32_t index) {
         uint32_t tag = (uint32_t) (now_ns() / 1000) & TLOB_LANE_TAG_MAX;
 
         for (size_t i = 0; i < TLOB_LANES; i++) {
-                table->holders[index * TLOB_LANES + i].tag = tag;
+                table->holders[(size_t) index * TLOB_LANES + i].tag = tag;
                 table->pages[index].lanes[i].tag = tag;
         }
 }

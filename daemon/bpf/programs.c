@@ -84,7 +84,7 @@ static int set_sizes(struct tlob_bpf *bpf, const BackendConfig *config) {
                 { bpf->maps.untimed_slots, config->tasks_max },
                 { bpf->maps.pages, config->mark_pages_max ?: 1 },
                 { bpf->maps.pages_by_process, config->mark_pages_max ?: 1 },
-                { bpf->maps.lane_holders, (config->mark_pages_max ?: 1) * TLOB_LANES },
+                { bpf->maps.lane_holders, (size_t) (config->mark_pages_max ?: 1) * TLOB_LANES },
                 { bpf->maps.records, config->ring_buffer_size },
         };
 

@@ -21,11 +21,14 @@ struct tlob_bpf *skeleton_open(void) {
 static int map_variables(const struct bpf_map *map, void *memory) {
         size_t page = (size_t) sysconf(_SC_PAGESIZE), size = bpf_map__value_size(map);
 
+        void *mapped;
+
+        if (!memory)
+                return 0;
         size = (size + page - 1) & ~(page - 1);
-        if (memory && mmap(memory, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                           bpf_map__fd(map), 0) == MAP_FAILED)
-                return -errno;
-        return 0;
+        mapped = mmap(memory, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                      bpf_map__fd(map), 0);
+        return mapped == MAP_FAILED ? -errno : 0;
 }
 
 /*
