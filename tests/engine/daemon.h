@@ -29,7 +29,7 @@ typedef struct Daemon {
 /* What a daemon is told: each is answered. */
 #define ASK   '?'
 #define RESET '0'
-#define LOOK  '!' /* what has come meanwhile is looked at first, for some milliseconds */
+#define LOOK  '!' /* what comes is looked at for some milliseconds; answered with nothing */
 
 /* For the next that are started: the same binding in another file, too, which was there before. */
 extern const char *const *daemon_former_keys;
