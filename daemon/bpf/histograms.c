@@ -133,22 +133,6 @@ int histogram_table_read(const HistogramTable *table, uint32_t binding, Histogra
         return 0;
 }
 
-int histogram_table_reset(HistogramTable *table, uint32_t binding, const Histogram *beside) {
-        _cleanup_(histogram_freep) Histogram *base = NULL;
-        int r;
-
-        base = malloc(sizeof(*base));
-        if (!base)
-                return -ENOMEM;
-        *base = *beside;
-        r = read_all(table, binding, base);
-        if (r < 0)
-                return r;
-        histogram_free(table->bases[binding]);
-        table->bases[binding] = TAKE_PTR(base);
-        return 0;
-}
-
 int histogram_table_set_base(HistogramTable *table, uint32_t binding, const Histogram *base) {
         Histogram *copy;
 

@@ -31,9 +31,6 @@ int histogram_table_clear(HistogramTable *table, uint32_t binding);
 /* Adds what was counted since the last reset. */
 int histogram_table_read(const HistogramTable *table, uint32_t binding, Histogram *histogram);
 
-/* Counts from zero again, while the programs go on. beside: what was counted elsewhere by then. */
-int histogram_table_reset(HistogramTable *table, uint32_t binding, const Histogram *beside);
-
 /* What was counted at the last reset; NULL: there was none. Setting copies: 0 or -ENOMEM. */
 int histogram_table_set_base(HistogramTable *table, uint32_t binding, const Histogram *base);
 const Histogram *histogram_table_get_base(const HistogramTable *table, uint32_t binding);

@@ -69,19 +69,26 @@ uint64_t bpf_backend_get_cost(const BpfBackend *b) {
         return cost;
 }
 
+/*
+ * What is in lanes is put into the books while both are read, and must not be in both, or in none:
+ * has that happened since that moment, and is it worth another try?
+ */
+static bool lanes_have_moved(const BpfBackend *b, uint64_t moment, unsigned *tries) {
+        return (moment == LANES_UNSETTLED || lane_table_moment(&b->lanes) != moment) &&
+               ++*tries < LANES_TRIES;
+}
+
 int bpf_entry_read_books(const BpfBackend *b, const Entry *entry, Statistics *statistics) {
         const BooksMaps maps = {
                 .statistics_fd = bpf_map__fd(b->programs.bpf->maps.statistics),
                 .maxima_fd = bpf_map__fd(b->programs.bpf->maps.maxima),
                 .n_cpus = b->n_cpus,
         };
-
-        Statistics read;
-        uint64_t moment;
         unsigned tries = 0;
+        uint64_t moment;
+        Statistics read;
         int r;
 
-        /* What is in lanes is put into the books meanwhile, and must not be in both, or in none. */
         do {
                 read = *statistics;
                 moment = lane_table_moment(&b->lanes);
@@ -89,19 +96,17 @@ int bpf_entry_read_books(const BpfBackend *b, const Entry *entry, Statistics *st
                 if (r < 0)
                         return r;
                 lane_table_read(&b->lanes, entry->generation, &read);
-        } while ((moment == LANES_UNSETTLED || lane_table_moment(&b->lanes) != moment) &&
-                 ++tries < LANES_TRIES);
+        } while (lanes_have_moved(b, moment, &tries));
         *statistics = read;
         return 0;
 }
 
 int bpf_entry_read_histogram(const BpfBackend *b, const Entry *entry, Histogram *histogram) {
-        uint64_t moment;
         unsigned tries = 0;
+        uint64_t moment;
         Histogram read;
         int r;
 
-        /* As above. */
         do {
                 read = *histogram;
                 moment = lane_table_moment(&b->lanes);
@@ -109,17 +114,21 @@ int bpf_entry_read_histogram(const BpfBackend *b, const Entry *entry, Histogram 
                 if (r < 0)
                         return r;
                 lane_table_read_lengths(&b->lanes, entry->generation, &read);
-        } while ((moment == LANES_UNSETTLED || lane_table_moment(&b->lanes) != moment) &&
-                 ++tries < LANES_TRIES);
+        } while (lanes_have_moved(b, moment, &tries));
         *histogram = read;
         return 0;
 }
 
 int bpf_entry_reset_histogram(BpfBackend *b, const Entry *entry) {
-        Histogram in_lanes = {};
+        uint32_t index = entry->user.binding;
+        const Histogram *base = histogram_table_get_base(&b->histograms, index);
+        Histogram all = {};
+        int r;
 
-        lane_table_read_lengths(&b->lanes, entry->generation, &in_lanes);
-        return histogram_table_reset(&b->histograms, entry->user.binding, &in_lanes);
+        if (base)
+                all = *base;
+        r = bpf_entry_read_histogram(b, entry, &all);
+        return r < 0 ? r : histogram_table_set_base(&b->histograms, index, &all);
 }
 
 /*
