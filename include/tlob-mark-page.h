@@ -43,7 +43,7 @@ struct tlob_lane_mark {
         /* The thread's. */
         unsigned long long start_ns; /* 0: it is just being read */
         unsigned int taken;          /* 1: a window has begun; 2: by a trap, so it ends by one */
-        unsigned int open;           /* from when start_ns is there, to when its end is */
+        unsigned int open;           /* from before start_ns is read, to after its end is */
         unsigned int adopted;        /* the kernel has it, and writes so, while it is open */
         unsigned int nested;
         /* Of windows that have ended here; how many those are, lengths[] says. */

@@ -147,10 +147,11 @@ static __always_inline void lane_adopt_first(__u32 slot)
 }
 
 /* On a tick: only what has run over. */
-static __always_inline bool lane_has_run_over(const struct tlob_task *t, __u64 now)
+static __always_inline bool lane_has_run_over(const struct tlob_task *t)
 {
 	const struct tlob_lane *lane;
 	bool over = false;
+	__u64 now;
 	__u32 i;
 
 	if (!t->lane)
@@ -158,6 +159,7 @@ static __always_inline bool lane_has_run_over(const struct tlob_task *t, __u64 n
 	lane = lane_at(t->lane - 1);
 	if (!lane)
 		return false;
+	now = bpf_ktime_get_ns();
 	for (i = 0; i < TLOB_LANE_MARKS; i++) {
 		const struct tlob_lane_mark *m = mark_at(lane, i);
 		__u64 start = READ_ONCE(m->start_ns);
@@ -194,6 +196,12 @@ static __always_inline __u64 lane_count_lengths(struct tlob_lane *lane, __u32 ma
 	return sum;
 }
 
+static __always_inline void mark_begin_anew(struct tlob_lane_mark *m)
+{
+	m->is_used = m->total_ns = m->longest_ns = 0;
+	m->nested = 0;
+}
+
 /*
  * Puts what the lane has counted of a mark into the books of the binding that it was for, and
  * begins anew. Only while the thread does not: in a program on behalf of it. Global, as above.
@@ -224,33 +232,28 @@ __noinline int lane_settle(__u32 index, __u32 mark)
 	__sync_fetch_and_add(&stats->nested, m->nested);
 	__sync_fetch_and_add(&stats->spent_ns[TLOB_RUNNING], m->total_ns);
 	count_maximum(binding, m->longest_ns);
-	m->is_used = m->total_ns = m->longest_ns = 0;
-	m->nested = 0;
+	mark_begin_anew(m);
 	__sync_fetch_and_add(&holder->done, 1);
 	return 0;
-}
-
-static __always_inline void mark_clear(struct tlob_lane *lane, __u32 mark)
-{
-	struct tlob_lane_mark *m = mark_at(lane, mark);
-	__u64 *lengths = lane->lengths[mark & (TLOB_LANE_MARKS - 1)];
-	__u32 i;
-
-	m->budget_ns = m->until_ns = 0;
-	m->is_used = m->total_ns = m->longest_ns = 0;
-	m->nested = 0;
-	for (i = 0; i < TLOB_LANE_BUCKETS; i++)
-		if (lengths[i])
-			lengths[i] = 0;
 }
 
 /* Of a lane without a holder, or of a mark whose binding is another one now. Global, as above. */
 __noinline int lane_clear(__u32 index, __u32 mark)
 {
 	struct tlob_lane *lane = lane_at(index);
+	struct tlob_lane_mark *m;
+	__u64 *lengths;
+	__u32 i;
 
-	if (lane)
-		mark_clear(lane, mark);
+	if (!lane)
+		return 0;
+	m = mark_at(lane, mark);
+	lengths = lane->lengths[mark & (TLOB_LANE_MARKS - 1)];
+	m->budget_ns = m->until_ns = 0;
+	mark_begin_anew(m);
+	for (i = 0; i < TLOB_LANE_BUCKETS; i++)
+		if (lengths[i])
+			lengths[i] = 0;
 	return 0;
 }
 

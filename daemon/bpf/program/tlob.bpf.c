@@ -224,7 +224,7 @@ int BPF_PROG(on_tick)
 	if (!t)
 		return 0;
 	task_must_run(t);
-	if (lane_has_run_over(t, bpf_ktime_get_ns()))
+	if (lane_has_run_over(t))
 		lane_adopt(slot);
 	deadline = task_deadline(t);
 	if (deadline == TLOB_NEVER)
