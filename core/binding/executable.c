@@ -44,6 +44,10 @@ bool binding_may_have_container(const Binding *binding) {
                (binding->unit && unit_is_scope_of_container(binding->unit));
 }
 
+bool binding_has_passing_files(const Binding *binding) {
+        return binding_may_have_container(binding) || binding->view.has_root_image;
+}
+
 /* -ENOENT: its unit does not run. */
 static int open_running_root(const Binding *binding, const char *path, bool has_own, Root *ret) {
         _cleanup_close_ int fd = -EBADF;

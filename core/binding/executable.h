@@ -31,6 +31,12 @@ int binding_look_up_library(const Binding *binding, const Root *root, char **ret
 bool binding_may_have_container(const Binding *binding);
 
 /*
+ * Do its files come and go with what runs: those of a container, or of a RootImage=, which is
+ * another file system each time that it is mounted? That they do is no news.
+ */
+bool binding_has_passing_files(const Binding *binding);
+
+/*
  * Opens its executable there, and gives its path in that tree. Errors are those of elf_file_open(),
  * with their sentence.
  */

@@ -104,11 +104,6 @@ static void hear(Manager *m, const struct inotify_event *event) {
         templates_hear(m->templates, event->wd, event->mask & IN_MODIFY);
 }
 
-/* That a container ends is no news, nor that an image is unmounted. */
-static bool loses_files(const Binding *binding) {
-        return binding_may_have_container(binding) || binding->view.has_root_image;
-}
-
 bool manager_file_fits(Manager *m, Binding *binding) {
         int r;
 
@@ -130,8 +125,8 @@ bool manager_file_fits(Manager *m, Binding *binding) {
                         manager_set_active(m, binding);
         }
         if (r == FILE_IS_OTHER)
-                (void) log_full_errno(loses_files(binding) ? LOG_DEBUG : LOG_NOTICE, 0,
-                                      "'%s' is set up anew: %s was replaced or removed.",
+                (void) log_full_errno(binding_has_passing_files(binding) ? LOG_DEBUG : LOG_NOTICE,
+                                      0, "'%s' is set up anew: %s was replaced or removed.",
                                       binding->name, binding->resolved.path);
         /* As long as nobody can say otherwise, its file is the same. */
         return r != FILE_IS_OTHER;

@@ -12,6 +12,7 @@
 
 #include "base/sentence.h"
 #include "base/unit-name.h"
+#include "binding/executable.h"
 #include "binding/keys.h"
 #include "log.h"
 #include "manager/builds.h"
@@ -229,8 +230,9 @@ static void stay(Manager *m, Binding *binding, const char *error) {
 
 static void tell_of_replacement(Manager *m, Binding *binding) {
         if (!binding->former) {
-                log_notice("'%s' is set up anew: %s was replaced.", binding->name,
-                           binding->resolved.path);
+                (void) log_full_errno(binding_has_passing_files(binding) ? LOG_DEBUG : LOG_NOTICE,
+                                      0, "'%s' is set up anew: %s was replaced.", binding->name,
+                                      binding->resolved.path);
                 if (binding->measurement.state == BINDING_ACTIVE)
                         manager_set_active(m, binding);
                 return;

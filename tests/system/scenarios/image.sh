@@ -120,6 +120,11 @@ check "and that is said again" until_true all_are waiting "$reason"
 check "tlobd holds no file of the image" until_true not_in_use
 check "it starts once more" systemctl start imaged
 measured 3
+# The image is mounted anew before tlobd has seen that it was unmounted.
+systemctl kill -s STOP tlobd
+check "it is started again while tlobd is slow" systemctl restart imaged
+systemctl kill -s CONT tlobd
+measured 4
 for name in path program library; do
         check "the books of $name balance" balanced imaged.service/$name
 done
@@ -131,7 +136,7 @@ if [ -f "$image" ] && grep -qw squashfs /proc/filesystems; then
         rm "$image"
         check "a compressed one can be made" mksquashfs "$tree" "$image" -quiet -no-progress
         check "it starts from that" systemctl start imaged
-        measured 4
+        measured 5
         check "and stops" systemctl stop imaged
         check "tlobd holds no file of that" until_true not_in_use
 fi
