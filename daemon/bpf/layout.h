@@ -442,6 +442,9 @@ struct tlob_keyed {
 #define TLOB_NEVER  (~0ULL)
 #define TLOB_NO_CPU (~0U)
 
+/* In last_cpu: it waits though no hook was told, and not only for the CPU that it gets. */
+#define TLOB_CPU_LEFT 0xffff
+
 /*
  * A task that has, or had, a window. The scheduler hooks add to the totals, whatever the number of
  * windows; a window is the difference of the totals between its start and its end.

@@ -427,8 +427,9 @@ static __always_inline void task_account_past(struct tlob_task *t, __u32 next, _
  * since when the task was on a run queue, and how long it waited there.
  *
  * Here for a task that gets a CPU and should be asleep; after task_change(). One that was moved to
- * another CPU meanwhile is on its queue since then, and the wait on the former one is counted. Not
- * on the same one: Linux 7.3 was met to count some of a sleep, too.
+ * another CPU meanwhile is on its queue since then, and the wait on the former one is counted; also
+ * if it was moved back (TLOB_CPU_LEFT). Not if it stayed: Linux 7.3 was met to count some of a
+ * sleep, too.
  */
 static __noinline void task_found_awake(struct tlob_task *t, struct task_struct *task, __u64 now)
 {

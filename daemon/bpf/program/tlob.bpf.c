@@ -197,7 +197,11 @@ int BPF_PROG(on_migrate, struct task_struct *task)
 	__u32 slot = task_slot(task);
 	struct tlob_task *t = task_at(slot, task);
 
-	if (t && t->state == TLOB_WAITING && task_has_windows(t) && hooks_act())
+	if (!t || !hooks_act())
+		return 0;
+	if (t->state == TLOB_SLEEPING && !task->__state)
+		t->last_cpu = TLOB_CPU_LEFT;
+	else if (t->state == TLOB_WAITING && task_has_windows(t))
 		waiter_moves(slot, bpf_ktime_get_ns());
 	return 0;
 }
