@@ -22,6 +22,8 @@
 
 #define TRACEFS "/sys/kernel/tracing"
 
+#define USER_EVENTS "user_events" /* the group */
+
 #define NAME_LENGTH_MAX                                                                            \
         64 /* of a group or an event; the kernel's own limit for those that we see */
 
@@ -66,6 +68,8 @@ typedef struct EventName {
 const char *trace_event_of_place(const char *place) {
         size_t n = strlen(TRACE_EVENT_PLACE);
 
+        if (strncmp(place, TRACE_EVENT_USER_PLACE, strlen(TRACE_EVENT_USER_PLACE)) == 0)
+                return place;
         return strncmp(place, TRACE_EVENT_PLACE, n) == 0 ? place + n : NULL;
 }
 
@@ -84,7 +88,12 @@ static bool take_part(const char *text, size_t n, char part[static NAME_LENGTH_M
 
 static bool parse(const char *event, EventName *ret) {
         const char *colon = strchr(event, ':');
+        size_t n = strlen(TRACE_EVENT_USER_PLACE);
 
+        if (strncmp(event, TRACE_EVENT_USER_PLACE, n) == 0) {
+                strcpy(ret->group, USER_EVENTS);
+                return take_part(event + n, strlen(event + n), ret->name);
+        }
         return colon && take_part(event, (size_t) (colon - event), ret->group) &&
                take_part(colon + 1, strlen(colon + 1), ret->name);
 }
@@ -129,10 +138,24 @@ static char *list_near(const char *directory, const char *wanted) {
         return list ? sentence_make("%s%s", *list != '\0' ? "; near names: " : "", list) : NULL;
 }
 
+static bool is_of_user(const EventName *event) {
+        return streq(event->group, USER_EVENTS);
+}
+
+static int complain_unregistered(char **ret_why) {
+        if (access(TRACEFS "/user_events_data", F_OK) < 0)
+                return sentence_error(-EOPNOTSUPP, ret_why,
+                                      "is an event of programs, and this kernel has none "
+                                      "(CONFIG_USER_EVENTS)");
+        return sentence_error(-EAGAIN, ret_why, "is not there: no program has registered it yet");
+}
+
 static int complain_unknown(const EventName *event, char **ret_why) {
         char directory[sizeof(TRACEFS "/events/") + NAME_LENGTH_MAX];
         _cleanup_free_ char *near = NULL;
 
+        if (is_of_user(event))
+                return complain_unregistered(ret_why);
         (void) snprintf(directory, sizeof(directory), TRACEFS "/events/%s", event->group);
         if (access(directory, F_OK) == 0) {
                 near = list_near(directory, event->name);
@@ -271,6 +294,9 @@ static int find_call(const char *call, TraceEvent *found, char **ret_why) {
 static int find_kind(const EventName *event, TraceEventKind *ret_kind, char **ret_why) {
         int r, in_program;
 
+        *ret_kind = TRACE_EVENT_USER;
+        if (is_of_user(event))
+                return 0;
         *ret_kind = TRACE_EVENT_TRACEPOINT;
         r = is_probe(event);
         if (r <= 0)

@@ -6,14 +6,19 @@
 #include <stdint.h>
 
 /*
- * Events of the kernel (tracepoints, and probes that somebody has defined as events), as they are
- * listed in /sys/kernel/tracing/available_events: "block:block_rq_issue".
+ * Events of the kernel (tracepoints, probes that somebody has defined as events, and events that
+ * programs have registered), as they are listed in /sys/kernel/tracing/available_events:
+ * "block:block_rq_issue".
  */
 
-/* How a place that is an event is written: "event:block:block_rq_issue". */
-#define TRACE_EVENT_PLACE "event:"
+/*
+ * How a place that is an event is written: "event:block:block_rq_issue", or "user_event:request",
+ * which is short for "event:user_events:request".
+ */
+#define TRACE_EVENT_PLACE      "event:"
+#define TRACE_EVENT_USER_PLACE "user_event:"
 
-/* The event, "GROUP:NAME", that a place is; NULL: it is another place. */
+/* The event, "GROUP:NAME", that a place is, or "user_event:NAME"; NULL: it is another place. */
 const char *trace_event_of_place(const char *place);
 
 /*
@@ -29,6 +34,7 @@ typedef enum TraceEventKind {
         TRACE_EVENT_PROBE, /* in a program */
         TRACE_EVENT_CALL_BEGIN,
         TRACE_EVENT_CALL_END,
+        TRACE_EVENT_USER, /* a program has registered it, and writes it */
 } TraceEventKind;
 
 typedef struct TraceEvent {
@@ -41,8 +47,8 @@ static inline bool trace_event_is_of_call(TraceEventKind kind) {
 }
 
 /*
- * As above, and -ENOENT: this kernel has none of that name; or another negative errno, if that
- * cannot be read.
+ * As above, and -ENOENT: this kernel has none of that name; -EAGAIN: it can have, when a program
+ * has registered it, or tracefs is mounted; or another negative errno, if that cannot be read.
  */
 int trace_event_find(const char *event, TraceEvent *ret, char **ret_why);
 

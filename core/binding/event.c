@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Start=event:…, Stop=event:…: a window is what a task of the unit does between two events of the
- * kernel that it comes to itself. As with system calls, everything that is known of files is left
- * empty, and the offsets are the numbers of the events.
+ * Start=event:…, Stop=event:…, or user_event:…: a window is what a task of the unit does between
+ * two events of the kernel that it comes to itself, or that it writes. As with system calls,
+ * everything that is known of files is left empty, and the offsets are the numbers of the events.
  */
 
 #include "binding/event.h"
@@ -56,6 +56,12 @@ int binding_resolve_events(Binding *binding, BindingFile **ret_file, char **ret_
         return 0;
 }
 
+static bool is_of_user(const Binding *binding) {
+        const BindingSites *sites = &binding->resolved.sites;
+
+        return sites->start_event == TRACE_EVENT_USER && sites->stop_event == TRACE_EVENT_USER;
+}
+
 char *binding_describe_event_cost(const Binding *binding) {
         const char *start = trace_event_of_place(binding->start),
                    *stop = trace_event_of_place(binding->stop);
@@ -64,6 +70,11 @@ char *binding_describe_event_cost(const Binding *binding) {
                 return sentence_make("While this binding is set, every system call on this machine "
                                      "takes 0.2 to 0.4 us longer, and each %s and each %s 0.1 to "
                                      "0.3 us more than that, whatever task it is of",
+                                     start, stop);
+        if (is_of_user(binding))
+                return sentence_make("While this binding is set, every program on this machine "
+                                     "that has registered %s or %s writes it, with a system call "
+                                     "each time",
                                      start, stop);
         return sentence_make("While this binding is set, each %s and each %s on this machine takes "
                              "0.3 to 0.5 us longer, whatever task it is of",

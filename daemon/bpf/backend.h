@@ -23,6 +23,7 @@
 #include "bpf/tasks.h"
 #include "bpf/units.h"
 #include "bpf/unwind.h"
+#include "bpf/user-events.h"
 
 /* What the files of this back end share: its state. */
 
@@ -63,6 +64,7 @@ typedef struct BpfBackend {
         SiteTable start_sites;
         SiteTable stop_sites;
         Calls calls;
+        UserEvents user_events;
         Crowd owned_crowds[OWNED_CROWDS]; /* see SiteProbes */
         ProcessReader processes;
         int epoll_fd;                /* of records, processes and those who join */

@@ -63,6 +63,8 @@ static SiteKind kind_of(const Entry *entry, TraceEventKind event) {
                 return SITE_CALL_BEGIN;
         case TRACE_EVENT_CALL_END:
                 return SITE_CALL_END;
+        case TRACE_EVENT_USER:
+                return SITE_USER_EVENT;
         default:
                 return SITE_EVENT;
         }
@@ -82,6 +84,7 @@ static uint64_t price_of(const BpfBackend *b, SiteKind kind, TraceEventKind even
         case SITE_CALL_END:
                 return b->price.window_ns;
         case SITE_EVENT:
+        case SITE_USER_EVENT:
                 return event == TRACE_EVENT_PROBE ? b->price.hit.ns[PROBE_STEPPED]
                                                   : 2 * b->price.window_ns;
         default:

@@ -21,6 +21,7 @@ void late_programs_init(LatePrograms *late, const BpfPrograms *programs) {
 }
 
 void late_programs_done(LatePrograms *late) {
+        tlob_bpf__destroy(late->user_events);
         tlob_bpf__destroy(late->events);
         tlob_bpf__destroy(late->calls);
         *late = (LatePrograms){};
@@ -100,5 +101,14 @@ int late_programs_get_events(LatePrograms *late, uint32_t side, EventProgramFds 
                         .event = bpf_program__fd(bpf->progs.event_stop),
                         .probe = bpf_program__fd(bpf->progs.stop_perf),
                 };
+        return 0;
+}
+
+int late_programs_get_user_events(LatePrograms *late, struct bpf_program **ret) {
+        if (!late->user_events)
+                late->user_events = load(late, variants_select_user_events);
+        if (!late->user_events)
+                return -errno;
+        *ret = late->user_events->progs.on_sample;
         return 0;
 }

@@ -6,12 +6,14 @@
 
 /*
  * The programs that most daemons never need: those on system calls, and those on events of the
- * kernel. They are loaded when the first binding wants them, and use the maps of the others.
+ * kernel or of programs. They are loaded when the first binding wants them, and use the maps of the
+ * others.
  */
 typedef struct LatePrograms {
         const BpfPrograms *programs; /* the caller's; NULL: not set up */
         struct tlob_bpf *calls;      /* NULL: not loaded */
         struct tlob_bpf *events;     /* the same */
+        struct tlob_bpf *user_events;
 } LatePrograms;
 
 void late_programs_init(LatePrograms *late, const BpfPrograms *programs);
@@ -29,5 +31,8 @@ typedef struct EventProgramFds {
 
 /* side: as in tlob_process_site. -EOPNOTSUPP: this kernel has none. */
 int late_programs_get_events(LatePrograms *late, uint32_t side, EventProgramFds *ret);
+
+/* For both, at events that programs write. */
+int late_programs_get_user_events(LatePrograms *late, struct bpf_program **ret);
 
 #endif

@@ -140,7 +140,7 @@ struct tlob_site {
         __u32 n;            /* how far binding[] is in use */
         __u32 apart;        /* no two of them are for the same cgroup */
         __u32 whole_marks;  /* each of them measures the mark of which this is a side */
-        __u32 reserved;
+        __u32 user_event;   /* the number of the event that it is, if a program writes that */
         __u32 binding[TLOB_SITE_BINDINGS_MAX];
         __u64 n_outside; /* hits of tasks that none of them is for */
 };
@@ -155,6 +155,10 @@ struct tlob_hits {
         __u64 n;
         __u64 looked_ns; /* when a program did last */
 };
+
+/* What the perf events of an event that programs write are for: in their config2. */
+#define TLOB_USER_EVENT_START 0x746c6f6262656700ULL
+#define TLOB_USER_EVENT_STOP  0x746c6f62656e6400ULL
 
 /* What begins or ends with a system call. */
 enum tlob_call_role {

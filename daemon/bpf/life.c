@@ -154,6 +154,7 @@ Backend *bpf_backend_free(Backend *backend) {
         detacher_free(b->predecessor);
         site_table_done(&b->stop_sites);
         site_table_done(&b->start_sites);
+        user_events_done(&b->user_events);
         calls_done(&b->calls);
         late_programs_done(&b->late);
         unit_table_done(&b->units);
@@ -184,6 +185,7 @@ static int init_sites(BpfBackend *b, size_t n) {
                 .n_cpus = b->n_cpus,
                 .pins = b->pins,
                 .calls = &b->calls,
+                .user_events = &b->user_events,
                 .late = &b->late,
                 .owned_crowds = b->owned_crowds,
         };
@@ -192,6 +194,7 @@ static int init_sites(BpfBackend *b, size_t n) {
 
         late_programs_init(&b->late, &b->programs);
         calls_init(&b->calls, &b->late, b->pins, b->n_cpus);
+        user_events_init(&b->user_events, &b->late, b->pins, b->n_cpus);
         probes.prog_fd = bpf_programs_start_fd(&b->programs);
         r = site_table_init(&b->start_sites, n, &probes, bpf_map__fd(bpf->maps.start_sites),
                             bpf_map__fd(bpf->maps.start_scopes), &generation[0]);

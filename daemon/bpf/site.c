@@ -86,6 +86,9 @@ int site_attach(SiteTable *table, Site *site, int file_fd, uint64_t cookie, uint
 
         if (site->key.kind == SITE_EVENT)
                 return attach_event(table, spec, ret);
+        if (site->key.kind == SITE_USER_EVENT)
+                return user_events_attach(table->probes.user_events, site->key.offsets[0],
+                                          table->probes.side, cookie, ret);
         return site_is_of_call(&site->key) ? attach_call(table, &site->key, cookie)
                                            : uprobe_attach(&spec, ret);
 }

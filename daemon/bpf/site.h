@@ -13,6 +13,7 @@
 #include "bpf/layout.h"
 #include "bpf/site-list.h"
 #include "bpf/uprobe.h"
+#include "bpf/user-events.h"
 
 /*
  * The places where probes of one kind (start or stop) sit, and which bindings each of them is for.
@@ -27,6 +28,7 @@ typedef enum SiteKind {
         SITE_CALL_BEGIN, /* an event of the kernel: it begins a system call */
         SITE_CALL_END,   /* the same: it ends one */
         SITE_EVENT,      /* another one */
+        SITE_USER_EVENT, /* one that programs write */
 } SiteKind;
 
 typedef struct SiteKey {
@@ -45,6 +47,10 @@ typedef struct SiteKey {
 /* Is it a system call or at its ends, of which the pair of programs on all calls tells? */
 static inline bool site_is_of_call(const SiteKey *key) {
         return key->kind == SITE_CALL || key->kind == SITE_CALL_BEGIN || key->kind == SITE_CALL_END;
+}
+
+static inline bool site_is_event(const SiteKey *key) {
+        return key->kind == SITE_EVENT || key->kind == SITE_USER_EVENT;
 }
 
 /* How far a site reaches. */
@@ -94,8 +100,9 @@ typedef struct SiteProbes {
         int hits_fd;          /* the same, of this side */
         size_t n_cpus;        /* that it has values for */
         Calls *calls;         /* not owned */
-        LatePrograms *late;   /* the same */
-        Crowd *owned_crowds;  /* the same: of all sites of users, of both tables; OWNED_CROWDS */
+        UserEvents *user_events;
+        LatePrograms *late;  /* the same */
+        Crowd *owned_crowds; /* the same: of all sites of users, of both tables; OWNED_CROWDS */
 } SiteProbes;
 
 typedef struct SiteTable {

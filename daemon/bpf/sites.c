@@ -290,14 +290,14 @@ static int join_error(int r, const Site *site, const SiteKey *key, const SiteUse
                                       "All places for probes are in use; raise BindingsMax= in "
                                       "tlobd.conf");
         case -ENOTSUPP_KERNEL:
-                if (key->kind == SITE_EVENT)
+                if (site_is_event(key))
                         return event_error(r, ret_reason);
                 return sentence_error(r, ret_reason,
                                       "The kernel cannot put a probe on one of these instructions, "
                                       "the first at offset 0x%" PRIx64 ": name another place",
                                       key->offsets[0]);
         case -EINVAL:
-                if (key->kind == SITE_EVENT)
+                if (site_is_event(key))
                         return event_error(r, ret_reason);
                 return sentence_error(r, ret_reason,
                                       "The kernel refused a probe at offset 0x%" PRIx64
@@ -307,7 +307,7 @@ static int join_error(int r, const Site *site, const SiteKey *key, const SiteUse
         default:
                 if (site_is_of_call(key))
                         return call_error(r, ret_reason);
-                if (key->kind == SITE_EVENT)
+                if (site_is_event(key))
                         return event_error(r, ret_reason);
                 return sentence_error(r, ret_reason,
                                       "The kernel refused a probe at offset 0x%" PRIx64 ": %s",
@@ -352,7 +352,9 @@ static int site_begin(SiteTable *table, Site *site, const SiteKey *key, int file
                 .file_fd = key->by_process ? fcntl(file_fd, F_DUPFD_CLOEXEC, 0) : -EBADF,
                 .reach = { .by_process = key->by_process },
         };
-        *shared = (struct tlob_site){};
+        *shared = (struct tlob_site){
+                .user_event = key->kind == SITE_USER_EVENT ? (uint32_t) key->offsets[0] : 0,
+        };
         __atomic_store_n(&shared->generation, ++*table->generation, __ATOMIC_RELEASE);
         return 0;
 }

@@ -250,8 +250,8 @@ static int multi_attach(const UprobeSpec *spec, const char *path, UprobeLink *li
 }
 
 /* A link holds what it needs: who holds the link needs no more. */
-static void link_pin(const UprobeSpec *spec, UprobeLink *link) {
-        if (!spec->pins || pins_add(spec->pins, link->link_fd, spec->file, &link->pin) < 0)
+static void link_pin(Pins *pins, uint32_t file, UprobeLink *link) {
+        if (!pins || pins_add(pins, link->link_fd, file, &link->pin) < 0)
                 return;
         link->link_fd = safe_close(link->link_fd);
         link->perf_fd = safe_close(link->perf_fd);
@@ -301,7 +301,7 @@ int uprobe_attach(const UprobeSpec *spec, Uprobe **ret) {
         if (r < 0)
                 return r;
         for (size_t i = 0; i < n; i++)
-                link_pin(spec, &uprobe->links[i]);
+                link_pin(spec->pins, spec->file, &uprobe->links[i]);
 
         *ret = TAKE_PTR(uprobe);
         return 0;
@@ -321,6 +321,17 @@ Uprobe *uprobe_of_links(struct bpf_link *const *links, size_t n) {
         for (size_t i = 0; uprobe && i < n; i++)
                 uprobe->links[i].other = links[i];
         return uprobe;
+}
+
+int uprobe_of_fd(Pins *pins, int fd, Uprobe **ret) {
+        Uprobe *uprobe = uprobe_alloc(pins, 1);
+
+        if (!uprobe)
+                return -ENOMEM;
+        uprobe->links[0].link_fd = fd;
+        link_pin(pins, 0, &uprobe->links[0]);
+        *ret = uprobe;
+        return 0;
 }
 
 Uprobe *uprobe_drop(Uprobe *uprobe) {

@@ -66,6 +66,12 @@ Uprobe *uprobe_inherit(const Pins *pins, uint64_t pin);
 Uprobe *uprobe_of_links(struct bpf_link *const *links, size_t n);
 
 /*
+ * Something else in the kernel, to go as probes do: it lives as long as that descriptor, or what is
+ * pinned of it. Takes ownership of it. Returns 0 or a negative errno; then it stays the caller's.
+ */
+int uprobe_of_fd(Pins *pins, int fd, Uprobe **ret);
+
+/*
  * Takes the probes out of the kernel: waits for a grace period there, 0.04 to 0.5 s; without
  * uprobe_multi links, for each of them.
  */

@@ -98,6 +98,12 @@ void variants_select_events(const struct tlob_bpf *bpf, DeadlineMode mode) {
         select_only(bpf, needed, ELEMENTSOF(needed));
 }
 
+void variants_select_user_events(const struct tlob_bpf *bpf, DeadlineMode mode) {
+        struct bpf_program *const needed[] = { bpf->progs.on_sample };
+
+        select_only(bpf, needed, ELEMENTSOF(needed));
+}
+
 void variants_select_calls(const struct tlob_bpf *bpf, DeadlineMode mode) {
         struct bpf_program *const needed[] = {
                 variant_call(bpf, mode),
@@ -111,7 +117,7 @@ void variants_select(const struct tlob_bpf *bpf, bool multi, DeadlineMode mode, 
         struct bpf_program *const late[] = {
                 bpf->progs.on_call,        bpf->progs.on_call_end,      bpf->progs.on_call_perf,
                 bpf->progs.event_start,    bpf->progs.event_start_arm,  bpf->progs.event_stop,
-                bpf->progs.start_perf_arm, bpf->progs.on_call_end_perf,
+                bpf->progs.start_perf_arm, bpf->progs.on_call_end_perf, bpf->progs.on_sample,
         };
 
         select_programs(bpf, multi, mode);

@@ -17,9 +17,10 @@
  */
 void variants_select(const struct tlob_bpf *bpf, bool multi, DeadlineMode mode, bool preemptible);
 
-/* Only those on system calls, or on events of the kernel. */
+/* Only those on system calls, on events of the kernel, or on events that programs write. */
 void variants_select_calls(const struct tlob_bpf *bpf, DeadlineMode mode);
 void variants_select_events(const struct tlob_bpf *bpf, DeadlineMode mode);
+void variants_select_user_events(const struct tlob_bpf *bpf, DeadlineMode mode);
 
 /* For probes. */
 struct bpf_program *variant_start(const struct tlob_bpf *bpf, bool multi, DeadlineMode mode);

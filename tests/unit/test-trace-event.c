@@ -13,6 +13,8 @@ static void test_places(void **state) {
         assert_string_equal(trace_event_of_place("event:block:block_rq_issue"),
                             "block:block_rq_issue");
         assert_string_equal(trace_event_of_place("event:"), "");
+        assert_string_equal(trace_event_of_place("user_event:request"), "user_event:request");
+        assert_null(trace_event_of_place("user_events:request"));
         assert_null(trace_event_of_place("events:a:b"));
         assert_null(trace_event_of_place("main"));
         assert_null(trace_event_of_place(""));
@@ -26,6 +28,8 @@ static void test_what_may_be_written(void **state) {
                 "sched:sched_wakeup",
                 "probe_libc:malloc__return",
                 "x-y:z",
+                "user_event:request",
+                "user_events:request",
         };
 
         for (size_t i = 0; i < ELEMENTSOF(events); i++) {
@@ -58,6 +62,9 @@ static void test_what_is_no_event(void **state) {
                 ".:id",
                 "a:../",
                 "a b:c",
+                "user_event:",
+                "user_event:a:b",
+                "user_event:../x",
                 "block:block_rq_*",
                 "a:b\n",
                 "\xc3\xa4:b",

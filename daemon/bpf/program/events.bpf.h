@@ -22,6 +22,27 @@ static __always_inline bool event_is_of_task(void)
 	return !(bpf_get_current_task_btf()->flags & PF_KTHREAD) && !interrupts_run();
 }
 
+static __always_inline __u32 event_starts(struct hit *hit, struct tlob_site *site)
+{
+	site_count_hit(SIDE_START, (__u32)hit->cookie);
+	task_current(bpf_get_current_task_btf(), &hit->slot);
+	lane_adopt_first(hit->slot);
+	site_hit(site, hit);
+	return hit->slot;
+}
+
+/* As start_multi_arm. */
+static __always_inline void event_arm(__u32 slot)
+{
+	struct tlob_task *t;
+
+	if (slot == NO_SLOT)
+		return;
+	t = bpf_map_lookup_elem(&tasks, &slot);
+	if (t)
+		timer_arm(t, slot, task_deadline(t), READ_ONCE(t->last_ns));
+}
+
 static __always_inline __u32 on_event_start(void *ctx)
 {
 	struct hit hit = {
@@ -34,15 +55,11 @@ static __always_inline __u32 on_event_start(void *ctx)
 
 	if (!site)
 		return NO_SLOT;
+	if (event_is_of_task())
+		return event_starts(&hit, site);
 	site_count_hit(SIDE_START, (__u32)hit.cookie);
-	if (!event_is_of_task()) {
-		count(site->n_outside);
-		return NO_SLOT;
-	}
-	task_current(bpf_get_current_task_btf(), &hit.slot);
-	lane_adopt_first(hit.slot);
-	site_hit(site, &hit);
-	return hit.slot;
+	count(site->n_outside);
+	return NO_SLOT;
 }
 
 SEC("tp")
@@ -52,18 +69,10 @@ int event_start(void *ctx)
 	return 0;
 }
 
-/* As start_multi_arm. */
 SEC("tp")
 int event_start_arm(void *ctx)
 {
-	__u32 slot = on_event_start(ctx);
-	struct tlob_task *t;
-
-	if (slot == NO_SLOT)
-		return 0;
-	t = bpf_map_lookup_elem(&tasks, &slot);
-	if (t)
-		timer_arm(t, slot, task_deadline(t), READ_ONCE(t->last_ns));
+	event_arm(on_event_start(ctx));
 	return 0;
 }
 

@@ -8,7 +8,8 @@
  *    the state that the task leaves, and note who has to do with it. They do the same however many
  *    windows are open, and return at once for tasks that never had one;
  *  - begin and end of system calls (calls.bpf.h), attached while a binding measures one; and start
- *    and stop for events of the kernel (events.bpf.h), attached as those for uprobes are.
+ *    and stop for events of the kernel (events.bpf.h) and of programs (user-events.bpf.h), attached
+ *    as those for uprobes are.
  *
  * What one would miss: hooks of one task exclude each other, because the scheduler calls them under
  * the run-queue lock.
@@ -20,6 +21,7 @@
 #include "bpf/program/events.bpf.h"
 #include "bpf/program/unit.bpf.h"
 #include "bpf/program/unwind.bpf.h"
+#include "bpf/program/user-events.bpf.h"
 
 #define CLOCK_MONOTONIC 1
 

@@ -114,6 +114,9 @@ refuse "a group that does not exist" 1 "which has no group 'syscall'" \
 refuse "one that cannot be" 1 "'sched:sched_switch' is where tlobd itself" \
         tlobctl verify --start=event:sched:sched_switch --stop=${exit}_fsync --budget=1s
 refuse "no event" 1 'write event:GROUP:NAME' tlobctl verify --start=event:fsync --stop=${exit}_fsync --budget=1s
+[ -e /sys/kernel/tracing/user_events_data ] ||
+        refuse "an event of programs, where there are none" 1 "this kernel has none \(CONFIG_USER_EVENTS\)" \
+                tlobctl verify --start=user_event:a --stop=user_event:b --budget=1s
 refuse "an event, and a place in a file" 1 'do not go together' \
         tlobctl verify --start=${enter}_fsync --stop=main --budget=1s
 refuse "an event, and a return" 1 'do not go together' tlobctl verify --start=${enter}_fsync --stop=return --budget=1s

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef BPF_PROGRAM_USER_EVENTS_BPF_H
+#define BPF_PROGRAM_USER_EVENTS_BPF_H
+
+#include "bpf/program/events.bpf.h"
+
+/*
+ * Windows between events that programs write (CONFIG_USER_EVENTS). The kernel runs no BPF programs
+ * on these, but gives them to perf events, of which each site has one on every CPU. So there is a
+ * program where a perf event begins to be written down, which finds in it what the daemon has put
+ * there: the side, and the cookie of the site. That others sample on the machine costs each sample
+ * a comparison.
+ *
+ * The current task is the one that writes the event, and cannot be preempted meanwhile.
+ */
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct perf_event_attr {
+	__u32 type;
+	__u64 config;
+	__u64 config1;
+	__u64 config2;
+};
+
+struct perf_event {
+	struct perf_event_attr attr;
+};
+
+#pragma clang attribute pop
+
+#define PERF_TYPE_TRACEPOINT 2
+
+/* Global, so that the verifier looks at it once. */
+__noinline int user_event_starts(__u64 cookie, __u32 number)
+{
+	struct hit hit = {
+		.cookie = cookie,
+		.level = LEVEL_UNKNOWN,
+		.side = SIDE_START,
+		.slot = NO_SLOT,
+	};
+	struct tlob_site *site = site_find(&start_sites, cookie);
+
+	if (site && site->user_event == number)
+		event_arm(event_starts(&hit, site));
+	return 0;
+}
+
+__noinline int user_event_stops(__u64 cookie, __u32 number)
+{
+	struct hit hit = {
+		.cookie = cookie,
+		.level = LEVEL_UNKNOWN,
+		.side = SIDE_STOP,
+		.slot = NO_SLOT,
+	};
+	struct tlob_site *site = site_find(&stop_sites, cookie);
+	struct snapshot at = {};
+
+	if (site && site->user_event == number)
+		hit_stop(&hit, &at);
+	return 0;
+}
+
+SEC("fentry/perf_output_begin_forward")
+int BPF_PROG(on_sample, void *handle, void *data, struct perf_event *event)
+{
+	__u64 side = event->attr.config2;
+
+	/* Users may sample what their own processes do, as they like; others come in interrupts. */
+	if (event->attr.type != PERF_TYPE_TRACEPOINT)
+		return 0;
+	if (side != TLOB_USER_EVENT_START && side != TLOB_USER_EVENT_STOP)
+		return 0;
+	if (READ_ONCE(user_events_acting) != hooks_number)
+		return 0;
+	if (side == TLOB_USER_EVENT_START)
+		user_event_starts(event->attr.config1, (__u32)event->attr.config);
+	else
+		user_event_stops(event->attr.config1, (__u32)event->attr.config);
+	return 0;
+}
+
+#endif

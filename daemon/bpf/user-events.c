@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * A perf event asks programs to write the event, and is on one CPU: those of all CPUs are in a map,
+ * which can be pinned as links can. A CPU that is not there has none, also when it comes later.
+ *
+ * One daemon takes over from another as with system calls (calls.c).
+ */
+
+#include "bpf/user-events.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+
+#include "base/cleanup.h"
+#include "bpf/opts.h"
+
+void user_events_init(UserEvents *events, LatePrograms *late, Pins *pins, size_t n_cpus) {
+        *events = (UserEvents){ .late = late, .pins = pins, .n_cpus = n_cpus };
+}
+
+void user_events_done(UserEvents *events) {
+        if (events->pin)
+                pins_remove(events->pins, events->pin);
+        (void) bpf_link__destroy(events->link);
+        *events = (UserEvents){};
+}
+
+static int attach_program(UserEvents *events) {
+        const struct tlob_bpf *bpf = events->late->programs->bpf;
+        struct bpf_program *program;
+        int r;
+
+        r = late_programs_get_user_events(events->late, &program);
+        if (r < 0)
+                return r;
+        events->link = bpf_program__attach(program);
+        if (!events->link)
+                return -errno;
+        /* Then it goes on without us. */
+        if (events->pins)
+                (void) pins_add(events->pins, bpf_link__fd(events->link), 0, &events->pin);
+        __atomic_store_n(&bpf->bss->user_events_acting, bpf->rodata->hooks_number,
+                         __ATOMIC_RELEASE);
+        return 0;
+}
+
+static int open_on_cpu(struct perf_event_attr attr, uint32_t cpu, int map_fd) {
+        _cleanup_close_ int fd = -EBADF;
+
+        fd = (int) syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+        if (fd < 0)
+                return errno == ENODEV ? 0 : -errno;
+        return bpf_map_update_elem(map_fd, &cpu, &fd, BPF_ANY) < 0 ? -errno : 0;
+}
+
+int user_events_attach(UserEvents *events, uint64_t number, uint32_t side, uint64_t cookie,
+                       Uprobe **ret) {
+        const struct perf_event_attr attr = {
+                .size = sizeof(attr),
+                .type = PERF_TYPE_TRACEPOINT,
+                .config = number,
+                .config1 = cookie,
+                .config2 = side == 0 ? TLOB_USER_EVENT_START : TLOB_USER_EVENT_STOP,
+                .sample_period = 1,
+        };
+        _cleanup_close_ int map_fd = -EBADF;
+        struct bpf_map_create_opts opts;
+        int r;
+
+        r = events->link ? 0 : attach_program(events);
+        if (r < 0)
+                return r;
+        opts_init(&opts);
+        opts.map_flags = BPF_F_PRESERVE_ELEMS;
+        map_fd = bpf_map_create(BPF_MAP_TYPE_PERF_EVENT_ARRAY, "user_event", sizeof(uint32_t),
+                                sizeof(uint32_t), (uint32_t) events->n_cpus, &opts);
+        if (map_fd < 0)
+                return -errno;
+        for (uint32_t cpu = 0; r >= 0 && cpu < events->n_cpus; cpu++)
+                r = open_on_cpu(attr, cpu, map_fd);
+        if (r >= 0)
+                r = uprobe_of_fd(events->pins, map_fd, ret);
+        if (r >= 0)
+                map_fd = -EBADF;
+        return r;
+}
