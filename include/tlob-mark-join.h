@@ -32,6 +32,10 @@
 
 #include "tlob-mark-page.h"
 
+#if !defined(CLOCK_MONOTONIC) || !defined(MAP_ANONYMOUS) || !defined(F_DUPFD_CLOEXEC)
+#error "TLOB_MARK_JOIN needs more than ISO C: use -std=gnu11, or define _DEFAULT_SOURCE"
+#endif
+
 /* Where tlobd listens: an expression, a string. */
 #ifndef TLOB_MARK_SOCKET
 #define TLOB_MARK_SOCKET "/run/tlob/marks"

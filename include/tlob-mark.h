@@ -26,6 +26,11 @@
  * then on, as soon as somebody listens, tlob_begin() may make these system calls, none of which
  * waits: socket, fcntl, connect, recvmsg, close, fstat, getpid, getppid, mmap, munmap, madvise.
  *
+ * With TLOB_MARK_USER_EVENTS defined in all files that use a mark, it is an event of the program,
+ * too: tlob_window (mark, key, phase), for perf, ftrace and others on kernels with
+ * CONFIG_USER_EVENTS. It is registered when the program or library is loaded, and written, by the
+ * system calls fstat and writev, while somebody asks for it.
+ *
  * In the program, a mark is a counter of those who listen, and for each place where it begins or
  * ends a nop that is passed only while they do, with a note in the section .note.stapsdt. So other
  * tracers see it as the USDT probes tlob:NAME__begin and tlob:NAME__end.
@@ -44,11 +49,19 @@
 #define TLOB_MARK_IS_JOINED_ 0
 #endif
 
+#if TLOB_MARK_IS_COMPILED_ && defined(TLOB_MARK_USER_EVENTS) && defined(__linux__)
+#define TLOB_MARK_IS_EVENT_ 1
+#else
+#define TLOB_MARK_IS_EVENT_ 0
+#endif
+
 /*
  * All files of a program or library share the one object of a mark, whatever version of this header
  * they were compiled with: so its name, size and first member are for ever. The kernel counts in
- * the first member. The first of the others numbers marks with TLOB_MARK_JOIN; the rest is 0. Later
- * versions may use it, and add symbols and notes; by these tlobd tells what a program can do.
+ * the first member. The first of the others numbers marks with TLOB_MARK_JOIN; with
+ * TLOB_MARK_USER_EVENTS, the second says that it is an event, and the highest bit of the third is
+ * the kernel's, set while somebody asks for that; the rest is 0. Later versions may use it, and add
+ * symbols and notes; by these tlobd tells what a program can do.
  */
 struct tlob_mark {
         volatile unsigned short listeners;
@@ -104,6 +117,31 @@ struct tlob_mark {
                        aligned(8))) struct tlob_mark tlob_mark_##mark = { 0, { 0, 0, 0 } };
 
 #define TLOB_ENABLED_(mark) (tlob_mark_##mark.listeners != 0)
+
+#if TLOB_MARK_IS_EVENT_
+#include "tlob-mark-events.h"
+
+#define TLOB_IS_ASKED_FOR_(mark)                                                                   \
+        (*(const volatile unsigned short *) &tlob_mark_##mark.reserved[2] & 0x8000)
+#define TLOB_WRITE_(mark, phase, key)                                                              \
+        do {                                                                                       \
+                if (__builtin_expect(TLOB_IS_ASKED_FOR_(mark), 0))                                 \
+                        tlob_event_write_v1(#mark, sizeof(#mark), phase, key);                     \
+        } while (0)
+#define TLOB_REGISTER_(mark)                                                                       \
+        __attribute__((constructor)) static void tlob_register_##mark(void) {                      \
+                tlob_event_register_v1(&tlob_mark_##mark);                                         \
+        }                                                                                          \
+        __attribute__((destructor)) static void tlob_unregister_##mark(void) {                     \
+                tlob_event_unregister_v1(&tlob_mark_##mark);                                       \
+        }
+#else
+#define TLOB_IS_ASKED_FOR_(mark) 0
+#define TLOB_WRITE_(mark, phase, key)                                                              \
+        do {                                                                                       \
+        } while (0)
+#define TLOB_REGISTER_(mark)
+#endif
 
 /*
  * The nop of one byte, since all kernels emulate it: longer ones are single-stepped before Linux
@@ -195,29 +233,36 @@ struct tlob_mark {
 
 #else
 #define TLOB_OBJECT_(mark)
-#define TLOB_ENABLED_(mark) 0
+#define TLOB_REGISTER_(mark)
+#define TLOB_ENABLED_(mark)      0
+#define TLOB_IS_ASKED_FOR_(mark) 0
 #define TLOB_BEGIN_(mark)                                                                          \
         do {                                                                                       \
         } while (0)
 #define TLOB_END_(mark)                 TLOB_BEGIN_(mark)
+#define TLOB_WRITE_(mark, phase, key)   TLOB_BEGIN_(mark)
 #define TLOB_SITE_KEY_(mark, side, key) ((void) (key))
 #endif
 
 #define TLOB_FUNCTIONS_(mark)                                                                      \
         TLOB_INLINE_ int tlob_enabled_##mark(void) {                                               \
-                return TLOB_ENABLED_(mark);                                                        \
+                return TLOB_ENABLED_(mark) || TLOB_IS_ASKED_FOR_(mark);                            \
         }                                                                                          \
         TLOB_INLINE_ void tlob_begin_##mark(void) {                                                \
+                TLOB_WRITE_(mark, TLOB_PHASE_BEGIN_, 0);                                           \
                 TLOB_BEGIN_(mark);                                                                 \
         }                                                                                          \
         TLOB_INLINE_ void tlob_end_##mark(void) {                                                  \
                 TLOB_END_(mark);                                                                   \
+                TLOB_WRITE_(mark, TLOB_PHASE_END_, 0);                                             \
         }                                                                                          \
         TLOB_INLINE_ void tlob_begin_key_##mark(unsigned long key) {                               \
+                TLOB_WRITE_(mark, TLOB_PHASE_BEGIN_, key);                                         \
                 TLOB_SITE_KEY_(mark, "begin", key);                                                \
         }                                                                                          \
         TLOB_INLINE_ void tlob_end_key_##mark(unsigned long key) {                                 \
                 TLOB_SITE_KEY_(mark, "end", key);                                                  \
+                TLOB_WRITE_(mark, TLOB_PHASE_END_, key);                                           \
         }
 
 #define TLOB_JOIN_(a, b)     a##b
@@ -228,6 +273,7 @@ struct tlob_mark {
 /* The object of a scope; it can also be a member, or be in a std::optional. */
 #define TLOB_MARK(mark)                                                                            \
         TLOB_OBJECT_(mark)                                                                         \
+        TLOB_REGISTER_(mark)                                                                       \
         TLOB_FUNCTIONS_(mark)                                                                      \
         struct tlob_scope_##mark {                                                                 \
                 tlob_scope_##mark() noexcept {                                                     \
@@ -247,6 +293,7 @@ struct tlob_mark {
 
 #define TLOB_MARK(mark)                                                                            \
         TLOB_OBJECT_(mark)                                                                         \
+        TLOB_REGISTER_(mark)                                                                       \
         TLOB_FUNCTIONS_(mark)                                                                      \
         TLOB_INLINE_ void tlob_leave_##mark(const char *scope) {                                   \
                 (void) scope;                                                                      \
