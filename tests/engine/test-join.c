@@ -107,25 +107,33 @@ static Statistics assert_whole(Engine *engine, uint32_t index, unsigned long n) 
         return s;
 }
 
-#define MANY "1000000"
-
 /* Nearly none of them takes a trap. */
-static void test_many(void **state) {
+static void many(Engine *engine, const char *words, unsigned long n) {
         _cleanup_(victim_done) Victim victim = {};
-        uint32_t index = add(*state, "1s");
-        uint64_t trap_ns = ((Engine *) *state)
-                                   ->backend->ops->prices(((Engine *) *state)->backend)
-                                   ->ns[PROBE_EMULATED];
+        uint32_t index = add(engine, "1s");
+        uint64_t trap_ns = engine->backend->ops->prices(engine->backend)->ns[PROBE_EMULATED];
         Statistics s;
         Result result;
 
-        result = run(*state, &victim, "ready pair:" MANY);
-        s = assert_whole(*state, index, result.n_begun);
-        assert_true(result.n_begun > 1000000);
+        result = run(engine, &victim, words);
+        s = assert_whole(engine, index, result.n_begun);
+        assert_true(result.n_begun > n);
         assert_int_equal(s.counters.violations, 0);
-        assert_true(s.cost_ns < trap_ns * 100000);
+        assert_true(s.cost_ns < trap_ns * (n / 10));
         assert_true(s.counters.spent_ns[TLOB_RUNNING] > 0);
         assert_true(s.max_ns >= s.counters.elapsed_ns / result.n_begun);
+}
+
+static void test_many(void **state) {
+        many(*state, "ready pair:1000000", 1000000);
+}
+
+/* In four threads. */
+static void test_millions(void **state) {
+        if (machine_is_emulated())
+                many(*state, "ready thread:250000", 1000000);
+        else
+                many(*state, "ready thread:2500000", 10000000);
 }
 
 /* What a lane has is in the books while the thread goes on, and does not go back. */
@@ -417,6 +425,7 @@ static void test_scribbles(void **state) {
 ENGINE_TESTS(join) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_many, engine_setup, engine_teardown),
+                cmocka_unit_test_setup_teardown(test_millions, engine_setup, engine_teardown),
                 cmocka_unit_test_setup_teardown(test_looks, engine_setup, engine_teardown),
                 cmocka_unit_test_setup_teardown(test_states, engine_setup, engine_teardown),
                 cmocka_unit_test_setup_teardown(test_running, engine_setup, engine_teardown),
