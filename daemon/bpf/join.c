@@ -13,6 +13,7 @@
 #include "bpf/join.h"
 
 #include <bpf/bpf.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -311,12 +312,13 @@ int join_server_new(const char *path, LaneTable *lanes, TaskTable *tasks,
 }
 
 static void await_worker(const JoinServer *server) {
-        struct epoll_event event;
+        struct pollfd done = { .fd = server->done_fd, .events = POLLIN };
+        eventfd_t unused;
 
         if (server->work == WORK_NONE)
                 return;
-        while (epoll_wait(server->epoll_fd, &event, 1, -1) < 0 && errno == EINTR)
-                ;
+        while (eventfd_read(server->done_fd, &unused) < 0)
+                (void) poll(&done, 1, -1);
 }
 
 JoinServer *join_server_free(JoinServer *server) {
