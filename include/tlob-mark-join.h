@@ -12,6 +12,9 @@
  * closed before it is counted. The kernel looks at a lane only in its own thread's place, as a
  * signal handler would, so the order of the compiler is all that is needed.
  *
+ * A lane goes from one thread to another by way of the kernel, which thread sanitizers do not see:
+ * so what threads share is read and written atomically, which costs nothing here.
+ *
  * System calls are made without the functions of libc, which would be cancellation points.
  * Variables of threads are where no memory has to be made for them.
  */
@@ -185,7 +188,7 @@ static inline int tlob_map_(struct tlob_process *p, int fd, unsigned long long n
                      MAP_SHARED | (p->lanes ? MAP_FIXED : 0), fd, 0);
         if (lanes == MAP_FAILED)
                 return -errno;
-        p->lanes = (struct tlob_lane *) lanes;
+        TLOB_SET_(p->lanes, (struct tlob_lane *) lanes);
         __atomic_store_n(&p->epoch, now, __ATOMIC_RELEASE);
         return 0;
 }
@@ -194,7 +197,7 @@ static inline void tlob_join_failed_(struct tlob_process *p, unsigned long long 
         p->pause_ns = p->pause_ns ? p->pause_ns * 2 : TLOB_JOIN_PAUSE_NS_;
         if (p->pause_ns > TLOB_JOIN_PAUSE_MAX_NS_)
                 p->pause_ns = TLOB_JOIN_PAUSE_MAX_NS_;
-        p->next_ns = now + p->pause_ns;
+        TLOB_SET_(p->next_ns, now + p->pause_ns);
 }
 
 /* Is the descriptor still that of the socket? */
@@ -211,7 +214,7 @@ static inline void tlob_join_look_(struct tlob_process *p, unsigned long long no
         if (tlob_socket_is_ours_(p)) {
                 got = tlob_receive_(p->fd_plus_one - 1);
                 if (got == -EAGAIN) {
-                        p->next_ns = now + TLOB_JOIN_LOOK_NS_;
+                        TLOB_SET_(p->next_ns, now + TLOB_JOIN_LOOK_NS_);
                         return;
                 }
                 tlob_close_(p->fd_plus_one - 1);
@@ -224,7 +227,7 @@ static inline void tlob_join_look_(struct tlob_process *p, unsigned long long no
                 tlob_join_failed_(p, now);
         else {
                 p->pause_ns = 0;
-                p->next_ns = now + TLOB_JOIN_PAUSE_NS_;
+                TLOB_SET_(p->next_ns, now + TLOB_JOIN_PAUSE_NS_);
         }
 }
 
@@ -243,7 +246,7 @@ static inline void tlob_join_ask_(struct tlob_process *p, unsigned long long now
         p->device = st.st_dev;
         p->inode = st.st_ino;
         p->fd_plus_one = fd + 1;
-        p->next_ns = now + TLOB_JOIN_LOOK_NS_;
+        TLOB_SET_(p->next_ns, now + TLOB_JOIN_LOOK_NS_);
 }
 
 /*
@@ -295,18 +298,19 @@ static inline struct tlob_lane *tlob_lane_of_thread_(void) {
 static inline struct tlob_lane *tlob_lane_claim_(void) {
         struct tlob_process *p = __atomic_load_n(&tlob_process_v1, __ATOMIC_ACQUIRE);
         unsigned long long epoch = p ? __atomic_load_n(&p->epoch, __ATOMIC_ACQUIRE) : 0;
+        struct tlob_lane *lane = epoch ? TLOB_GET_(p->lanes) : NULL;
         unsigned int i, unclaimed;
 
-        for (i = 0; epoch && i < TLOB_LANES; i++) {
+        for (i = 0; lane && i < TLOB_LANES; i++, lane++) {
                 unclaimed = TLOB_LANE_FREE;
-                if (TLOB_GET_(p->lanes[i].holder) == TLOB_LANE_FREE &&
-                    __atomic_compare_exchange_n(&p->lanes[i].holder, &unclaimed, TLOB_LANE_CLAIMED,
-                                                0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-                        tlob_thread_v1.lane = &p->lanes[i];
+                if (TLOB_GET_(lane->holder) == TLOB_LANE_FREE &&
+                    __atomic_compare_exchange_n(&lane->holder, &unclaimed, TLOB_LANE_CLAIMED, 0,
+                                                __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+                        tlob_thread_v1.lane = lane;
                         tlob_thread_v1.number = i;
                         tlob_thread_v1.unanswered = 0;
                         TLOB_SET_(tlob_thread_v1.epoch, epoch);
-                        return &p->lanes[i];
+                        return lane;
                 }
         }
         return NULL;
@@ -354,10 +358,19 @@ TLOB_SHARED_ unsigned long tlob_begin_slowly_v1(struct tlob_mark *mark, unsigned
         if (!m)
                 return TLOB_TRAP_;
         if (TLOB_GET_(lane->holder) != TLOB_LANE_AWAY) {
-                m->start_ns = now;
+                TLOB_SET_(m->start_ns, now);
                 TLOB_SET_(m->taken, 2);
         }
         return tlob_lane_word_(lane, mark);
+}
+
+/* In one instruction: in a trap of a signal handler, the kernel takes what is there. */
+static inline void tlob_add_(unsigned long long *p, unsigned long long n) {
+        __asm__ __volatile__("addq %[n], %[p]" : [p] "+m"(*p) : [n] "er"(n) : "memory", "cc");
+}
+
+static inline void tlob_count_(unsigned int *p) {
+        __asm__ __volatile__("incl %[p]" : [p] "+m"(*p) : : "memory", "cc");
 }
 
 /*
@@ -369,7 +382,7 @@ static inline unsigned long tlob_begin_in_another_(struct tlob_lane *lane, struc
         unsigned long long now = tlob_now_();
 
         if (TLOB_GET_(m->taken) == 1 && !TLOB_GET_(m->adopted) && now < TLOB_GET_(m->until_ns)) {
-                m->nested++;
+                tlob_count_(&m->nested);
                 return 0;
         }
         if (TLOB_GET_(m->taken) == 1 && !TLOB_GET_(m->open)) {
@@ -426,11 +439,6 @@ static inline unsigned int tlob_bucket_(unsigned long long ns) {
         return ((log2 - 3) << 4) + ((unsigned int) (ns >> (log2 - 4)) & 15);
 }
 
-/* In one instruction: in a trap of a signal handler, the kernel takes what is there. */
-static inline void tlob_add_(unsigned long long *p, unsigned long long n) {
-        __asm__ __volatile__("addq %[n], %[p]" : [p] "+m"(*p) : [n] "er"(n) : "memory", "cc");
-}
-
 /* Returns whether it was open. In one instruction, which need not be atomic for other CPUs. */
 static inline int tlob_close_window_(struct tlob_lane_mark *m) {
         unsigned int expected = 1;
@@ -454,7 +462,7 @@ TLOB_SHARED_ unsigned long tlob_lane_end_v1(struct tlob_mark *mark) {
         /* In a signal handler: its window was one in another, which has not begun yet. */
         if (!TLOB_GET_(m->open))
                 return 0;
-        elapsed = tlob_now_() - m->start_ns;
+        elapsed = tlob_now_() - TLOB_GET_(m->start_ns);
         if (elapsed > TLOB_GET_(m->budget_ns) && TLOB_GET_(m->budget_ns))
                 return TLOB_TRAP_;
         if (elapsed >> TLOB_LANE_BITS)
@@ -463,10 +471,10 @@ TLOB_SHARED_ unsigned long tlob_lane_end_v1(struct tlob_mark *mark) {
         if (!tlob_close_window_(m) || TLOB_GET_(m->adopted))
                 return TLOB_TRAP_;
         if (TLOB_GET_(m->budget_ns)) {
-                m->is_used = 1;
+                TLOB_SET_(m->is_used, 1);
                 tlob_add_(&m->total_ns, elapsed);
-                if (elapsed > m->longest_ns)
-                        m->longest_ns = elapsed;
+                if (elapsed > TLOB_GET_(m->longest_ns))
+                        TLOB_SET_(m->longest_ns, elapsed);
                 tlob_add_(&lane->lengths[m - lane->marks][tlob_bucket_(elapsed)], 1);
         }
         TLOB_SET_(m->taken, 0);

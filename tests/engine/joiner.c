@@ -13,6 +13,7 @@
  *   calls:N    N windows with a system call in each, getpgid()
  *   nest:N     a window in a window, N times
  *   thread:N   four threads at once, each ready, with N windows
+ *   parts:N    the same, with N windows in each of which are one of "part" and one of "rest"
  *   signal:N   N windows, while a timer interrupts them with windows of its own
  *   fork:N     in a window: a child is forked that ends it, and makes N windows
  *   vfork:N    in a window: a child that shares the memory makes N windows
@@ -21,13 +22,19 @@
  *   spawn:N    N windows in which a program is run
  *   begin end  one of them
  *   exec       in a window: becomes "true"
- *   say:WORD   writes the word, and waits for a line
+ *   live       four threads at once, with windows of which some leave the CPU, until SIGTERM
+ *   wait       until SIGTERM comes once more
+ *   ledger:FILE  from now on, how many have begun and ended is also in that file, whatever happens
+ *   alone      fails if anybody listens for ten seconds still
+ *   tell:WORD  writes the word
+ *   say:WORD   the same, and waits for a line
  *   scribble:MS  writes anything anywhere into what is shared, and has windows in between
  *   cost:N     N windows; writes "cost NS 0 0" for each of them
  *
  * At its end it writes "result N": how many windows it began.
  */
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -36,6 +43,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,11 +53,16 @@
 #include "tlob-mark.h"
 
 TLOB_MARK(request);
+TLOB_MARK(part);
+TLOB_MARK(rest);
 
 #define READY_NS 10000000000ULL
 #define THREADS  4
 
-static unsigned long n_begun;
+static struct Ledger {
+        unsigned long n_begun;
+        unsigned long n_ended; /* but for those by other words than begin and end */
+} own_ledger, *ledger = &own_ledger;
 
 static uint64_t now_ns(void) {
         struct timespec ts;
@@ -59,7 +72,7 @@ static uint64_t now_ns(void) {
 }
 
 static void begin(void) {
-        (void) __atomic_add_fetch(&n_begun, 1, __ATOMIC_RELAXED);
+        (void) __atomic_add_fetch(&ledger->n_begun, 1, __ATOMIC_RELAXED);
         tlob_begin(request);
 }
 
@@ -70,6 +83,7 @@ void joiner_pass(void) {
 
 static void end(void) {
         tlob_end(request);
+        (void) __atomic_add_fetch(&ledger->n_ended, 1, __ATOMIC_RELAXED);
         joiner_pass();
 }
 
@@ -86,6 +100,13 @@ static int is_quick(void) {
                 tlob_lane_mark_(tlob_lane_of_thread_(), &tlob_mark_request);
 
         return m && m->budget_ns && m->until_ns > now_ns();
+}
+
+static void quick(void) {
+        if (!is_quick()) {
+                (void) fprintf(stderr, "joiner: the next window traps\n");
+                exit(EXIT_FAILURE);
+        }
 }
 
 static void ready(void) {
@@ -163,14 +184,87 @@ static void *work(void *n) {
         return NULL;
 }
 
-static void threads(unsigned long n) {
+static void *work_in_parts(void *n) {
+        for (unsigned long i = 0; i < (unsigned long) (uintptr_t) n; i++) {
+                begin();
+                tlob_begin(part);
+                tlob_end(part);
+                tlob_begin(rest);
+                tlob_end(rest);
+                end();
+        }
+        return NULL;
+}
+
+static void threads(void *(*function)(void *), unsigned long n) {
         pthread_t all[THREADS];
 
         for (int i = 0; i < THREADS; i++)
-                if (pthread_create(&all[i], NULL, work, (void *) (uintptr_t) n) != 0)
+                if (pthread_create(&all[i], NULL, function, (void *) (uintptr_t) n) != 0)
                         exit(EXIT_FAILURE);
         for (int i = 0; i < THREADS; i++)
                 (void) pthread_join(all[i], NULL);
+}
+
+static void run_threads(unsigned long n) {
+        threads(work, n);
+}
+
+static void run_parts(unsigned long n) {
+        threads(work_in_parts, n);
+}
+
+static volatile sig_atomic_t n_ends;
+
+static void on_end(int number) {
+        (void) number;
+        n_ends++;
+}
+
+static void *live_as_one(void *unused) {
+        (void) unused;
+        while (n_ends == 0) {
+                pair(1000);
+                turns(1);
+                idle(1000000);
+        }
+        return NULL;
+}
+
+static void live(void) {
+        (void) signal(SIGTERM, on_end);
+        threads(live_as_one, 0);
+}
+
+static void wait_for_end(void) {
+        while (n_ends < 2)
+                (void) usleep(1000);
+}
+
+static void keep_ledger(const char *path) {
+        int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+        struct Ledger *kept = MAP_FAILED;
+
+        if (fd >= 0 && ftruncate(fd, sizeof(*kept)) == 0)
+                kept = mmap(NULL, sizeof(*kept), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (kept == MAP_FAILED) {
+                perror("joiner: the ledger");
+                exit(EXIT_FAILURE);
+        }
+        ledger = kept;
+        (void) close(fd);
+}
+
+static void alone(void) {
+        uint64_t until = now_ns() + READY_NS;
+
+        while (tlob_enabled(request)) {
+                (void) usleep(1000);
+                if (now_ns() > until) {
+                        (void) fprintf(stderr, "joiner: somebody listens\n");
+                        exit(EXIT_FAILURE);
+                }
+        }
 }
 
 static volatile sig_atomic_t n_signals;
@@ -243,7 +337,7 @@ static void fork_in_window(unsigned long n) {
         if (pid < 0 || waitpid(pid, NULL, 0) != pid)
                 exit(EXIT_FAILURE);
         end();
-        n_begun += n;
+        ledger->n_begun += n;
 }
 
 static void vfork_in_window(unsigned long n) {
@@ -261,16 +355,26 @@ static void vfork_in_window(unsigned long n) {
         if (pid < 0 || waitpid(pid, NULL, 0) != pid)
                 exit(EXIT_FAILURE);
         end();
-        n_begun += n;
+        ledger->n_begun += n;
+}
+
+static void tell(const char *word) {
+        (void) printf("%s\n", word);
+        (void) fflush(stdout);
 }
 
 static void say(const char *word) {
         char line[16];
 
-        (void) printf("%s\n", word);
-        (void) fflush(stdout);
+        tell(word);
         if (!fgets(line, sizeof(line), stdin))
                 exit(EXIT_FAILURE);
+}
+
+static _Noreturn void become_another(void) {
+        begin();
+        (void) execlp("true", "true", NULL);
+        exit(EXIT_FAILURE);
 }
 
 static void scribble(unsigned long ms) {
@@ -300,72 +404,68 @@ static void cost(unsigned long n) {
                 tlob_begin(request);
                 tlob_end(request);
         }
-        n_begun += n;
+        ledger->n_begun += n;
         (void) printf("cost %llu 0 0\n", (unsigned long long) ((now_ns() - start_ns) / n));
 }
+
+static const struct Word {
+        const char *name;
+        void (*plain)(void);
+        void (*number)(unsigned long n);
+        void (*text)(const char *value);
+} words[] = {
+        { "ready", .plain = ready },
+        { "quick", .plain = quick },
+        { "pair", .number = pair },
+        { "nap", .number = nap },
+        { "spin", .number = spin },
+        { "turns", .number = turns },
+        { "calls", .number = calls },
+        { "nest", .number = nest },
+        { "thread", .number = run_threads },
+        { "parts", .number = run_parts },
+        { "signal", .number = signals },
+        { "fork", .number = fork_in_window },
+        { "vfork", .number = vfork_in_window },
+        { "idle", .number = idle },
+        { "jump", .number = jumps },
+        { "spawn", .number = spawn },
+        { "begin", .plain = begin },
+        { "end", .plain = end },
+        { "exec", .plain = become_another },
+        { "live", .plain = live },
+        { "wait", .plain = wait_for_end },
+        { "ledger", .text = keep_ledger },
+        { "alone", .plain = alone },
+        { "tell", .text = tell },
+        { "say", .text = say },
+        { "scribble", .number = scribble },
+        { "cost", .number = cost },
+};
 
 static void do_word(const char *word) {
         const char *colon = strchr(word, ':'), *value = colon ? colon + 1 : "";
         size_t length = colon ? (size_t) (colon - word) : strlen(word);
-        unsigned long n = strtoul(value, NULL, 10);
+        const struct Word *w = words, *end_of_words = words + sizeof(words) / sizeof(words[0]);
 
-#define IS(name) (length == strlen(name) && strncmp(word, name, length) == 0)
-        if (IS("ready"))
-                ready();
-        else if (IS("quick")) {
-                if (!is_quick()) {
-                        (void) fprintf(stderr, "joiner: the next window traps\n");
-                        exit(EXIT_FAILURE);
-                }
-        } else if (IS("pair"))
-                pair(n);
-        else if (IS("nap"))
-                nap(n);
-        else if (IS("idle"))
-                idle(n);
-        else if (IS("spin"))
-                spin(n);
-        else if (IS("turns"))
-                turns(n);
-        else if (IS("calls"))
-                calls(n);
-        else if (IS("nest"))
-                nest(n);
-        else if (IS("thread"))
-                threads(n);
-        else if (IS("signal"))
-                signals(n);
-        else if (IS("jump"))
-                jumps(n);
-        else if (IS("spawn"))
-                spawn(n);
-        else if (IS("fork"))
-                fork_in_window(n);
-        else if (IS("vfork"))
-                vfork_in_window(n);
-        else if (IS("begin"))
-                begin();
-        else if (IS("end"))
-                end();
-        else if (IS("exec")) {
-                begin();
-                (void) execlp("true", "true", NULL);
-                exit(EXIT_FAILURE);
-        } else if (IS("say"))
-                say(value);
-        else if (IS("scribble"))
-                scribble(n);
-        else if (IS("cost"))
-                cost(n);
-        else {
+        while (w < end_of_words &&
+               (length != strlen(w->name) || strncmp(word, w->name, length) != 0))
+                w++;
+        if (w == end_of_words) {
                 (void) fprintf(stderr, "joiner: '%s' is no word\n", word);
                 exit(EXIT_FAILURE);
         }
+        if (w->plain)
+                w->plain();
+        else if (w->number)
+                w->number(strtoul(value, NULL, 10));
+        else
+                w->text(value);
 }
 
 int main(int argc, char *argv[]) {
         for (int i = 1; i < argc; i++)
                 do_word(argv[i]);
-        (void) printf("result %lu %i\n", n_begun, (int) n_signals);
+        (void) printf("result %lu %i\n", ledger->n_begun, (int) n_signals);
         return 0;
 }

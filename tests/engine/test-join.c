@@ -20,13 +20,17 @@
 
 #define MSEC UINT64_C(1000000)
 
-static uint32_t add(Engine *engine, const char *budget) {
+static uint32_t add_mark(Engine *engine, const char *mark, const char *budget) {
         const char *path = getenv("TLOB_TEST_JOINER");
 
         if (!path)
                 fail_msg("TLOB_TEST_JOINER does not name what has marks.");
-        return engine_add(engine, KEYS("Executable", path, "Mark", "request", "BudgetSec", budget),
+        return engine_add(engine, KEYS("Executable", path, "Mark", mark, "BudgetSec", budget),
                           NULL);
+}
+
+static uint32_t add(Engine *engine, const char *budget) {
+        return add_mark(engine, "request", budget);
 }
 
 static void start(Victim *victim, const char *words) {
@@ -134,6 +138,28 @@ static void test_millions(void **state) {
                 many(*state, "ready thread:250000", 1000000);
         else
                 many(*state, "ready thread:2500000", 10000000);
+}
+
+#define RACES 5UL
+
+/*
+ * Threads join at the same time, number their marks, and take lanes that others have left. With
+ * thread sanitizer, the joiner has it, too.
+ */
+static void test_races(void **state) {
+        Engine *engine = *state;
+        uint32_t index = add(engine, "1s"), part = add_mark(engine, "part", "1s"),
+                 rest = add_mark(engine, "rest", "1s");
+        unsigned long n = 0;
+
+        for (unsigned i = 0; i < RACES; i++) {
+                _cleanup_(victim_done) Victim victim = {};
+
+                n += run(engine, &victim, "parts:3000 thread:1000 parts:3000").n_begun;
+        }
+        assert_whole(engine, index, n);
+        assert_whole(engine, part, RACES * 2 * 4 * 3000);
+        assert_whole(engine, rest, RACES * 2 * 4 * 3000);
 }
 
 /* What a lane has is in the books while the thread goes on, and does not go back. */
@@ -426,6 +452,7 @@ ENGINE_TESTS(join) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_many, engine_setup, engine_teardown),
                 cmocka_unit_test_setup_teardown(test_millions, engine_setup, engine_teardown),
+                cmocka_unit_test_setup_teardown(test_races, engine_setup, engine_teardown),
                 cmocka_unit_test_setup_teardown(test_looks, engine_setup, engine_teardown),
                 cmocka_unit_test_setup_teardown(test_states, engine_setup, engine_teardown),
                 cmocka_unit_test_setup_teardown(test_running, engine_setup, engine_teardown),
