@@ -2,7 +2,8 @@
 
 /*
  * The objects below /org/tlob1/binding. They are found by their path when someone asks, so that no
- * binding knows that it is on a bus. Counters are read when asked for, and never signalled.
+ * binding knows that it is on a bus. Counters are read when asked for (binding-books.c), and never
+ * signalled.
  */
 
 #include "base/strings.h"
@@ -188,77 +189,6 @@ static int get_backend(sd_bus *b, const char *path, const char *interface, const
         return sd_bus_message_append(reply, "s", manager_backend_of(userdata));
 }
 
-/* The books of a binding: all properties that one call asks for are of the same reading. */
-static int read_books(Bus *bus, Binding *binding, const Statistics **ret) {
-        int r;
-
-        if (bus->books_of != binding) {
-                bus->books_of = NULL;
-                r = manager_get_statistics(bus->manager, binding, &bus->books);
-                if (r < 0)
-                        return r;
-                bus->books_of = binding;
-        }
-        *ret = &bus->books;
-        return 0;
-}
-
-/* The counters that are properties of their own. */
-static uint64_t counter(const Statistics *s, const char *property) {
-        const struct {
-                const char *property;
-                uint64_t value;
-        } counters[] = {
-                { "Windows", s->counters.starts },
-                { "Violations", s->counters.violations },
-                { "RunningNSec", s->counters.spent_ns[TLOB_RUNNING] },
-                { "WaitingNSec", s->counters.spent_ns[TLOB_WAITING] },
-                { "SleepingNSec", s->counters.spent_ns[TLOB_SLEEPING] },
-                { "ElapsedNSec", s->counters.elapsed_ns },
-                { "MaxNSec", s->max_ns },
-                { "ProbesNSec", s->cost_ns },
-        };
-
-        for (size_t i = 0; i < ELEMENTSOF(counters); i++)
-                if (streq(counters[i].property, property))
-                        return counters[i].value;
-        return STATISTIC_UNKNOWN;
-}
-
-static int get_counter(sd_bus *b, const char *path, const char *interface, const char *property,
-                       sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        const Statistics *statistics;
-        int r;
-
-        r = read_books(current_bus(b), userdata, &statistics);
-        if (r < 0)
-                return r;
-        return sd_bus_message_append(reply, "t", counter(statistics, property));
-}
-
-static int get_counters(sd_bus *b, const char *path, const char *interface, const char *property,
-                        sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        Binding *binding = userdata;
-        const Statistics *s;
-        int r;
-
-        r = read_books(current_bus(b), binding, &s);
-        if (r < 0)
-                return r;
-        return sd_bus_message_append(
-                reply, "a{st}", 19, "starts", s->counters.starts, "in-budget",
-                s->counters.in_budget, "violated", s->counters.violated, "open", s->open, "exit",
-                s->counters.ended[TLOB_END_EXIT], "exec", s->counters.ended[TLOB_END_EXEC],
-                "abandoned", s->counters.ended[TLOB_END_ABANDONED], "switched",
-                s->counters.ended[TLOB_END_SWITCHED], "removed",
-                s->counters.ended[TLOB_END_REMOVED], "over-limit", s->counters.over_limit, "nested",
-                s->counters.nested, "unmatched", s->counters.unmatched, "lost", s->counters.lost,
-                "suppressed", binding->limit.n_suppressed, "outside", s->counters.outside,
-                "processes", s->counters.processes, "processes-missed",
-                s->counters.processes_missed, "processes-late-ns", s->counters.late_ns,
-                "processes-late-max-ns", s->late_max_ns);
-}
-
 static int get_tolerance_state(sd_bus *b, const char *path, const char *interface,
                                const char *property, sd_bus_message *reply, void *userdata,
                                sd_bus_error *error) {
@@ -288,56 +218,6 @@ static int get_reach(sd_bus *b, const char *path, const char *interface, const c
         if (r < 0)
                 return r;
         return sd_bus_message_append(reply, "s", text ?: "");
-}
-
-static int append_lengths(sd_bus_message *m, const Histogram *lengths) {
-        int r;
-
-        r = sd_bus_message_open_container(m, 'a', "(tt)");
-        for (size_t i = 0; i < TLOB_BUCKETS && r >= 0; i++)
-                if (lengths->counts[i] > 0)
-                        r = sd_bus_message_append(m, "(tt)", histogram_upper_bound(i),
-                                                  lengths->counts[i]);
-        return r < 0 ? r : sd_bus_message_close_container(m);
-}
-
-static int get_histogram(sd_bus *b, const char *path, const char *interface, const char *property,
-                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        Histogram histogram = {};
-        int r;
-
-        r = manager_get_histogram(current_bus(b)->manager, userdata, &histogram);
-        /* A back end that does not know them: no buckets, as the XML says. */
-        if (r < 0 && r != -EOPNOTSUPP)
-                return r;
-        return append_lengths(reply, &histogram);
-}
-
-static int append_build(sd_bus_message *m, const char *id, const Histogram *lengths) {
-        int r;
-
-        r = sd_bus_message_open_container(m, 'r', "sa(tt)");
-        if (r >= 0)
-                r = sd_bus_message_append(m, "s", id);
-        if (r >= 0)
-                r = append_lengths(m, lengths);
-        return r < 0 ? r : sd_bus_message_close_container(m);
-}
-
-static int get_builds(sd_bus *b, const char *path, const char *interface, const char *property,
-                      sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        const Binding *binding = userdata;
-        const PastBuild *before;
-        Histogram lengths;
-        int r;
-
-        before = manager_get_builds(binding, &lengths);
-        r = sd_bus_message_open_container(reply, 'a', "(sa(tt))");
-        if (r >= 0 && before)
-                r = append_build(reply, binding->resolved.build_id, &lengths);
-        if (r >= 0 && before)
-                r = append_build(reply, before->id, before->lengths);
-        return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
 /*
@@ -487,14 +367,14 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("BackendReason", "s", get_string,
                         offsetof(Binding, measurement.backend_reason), CHANGE),
         SD_BUS_PROPERTY("Reach", "s", get_reach, 0, 0),
-        SD_BUS_PROPERTY("Windows", "t", get_counter, 0, 0),
-        SD_BUS_PROPERTY("Violations", "t", get_counter, 0, 0),
-        SD_BUS_PROPERTY("RunningNSec", "t", get_counter, 0, 0),
-        SD_BUS_PROPERTY("WaitingNSec", "t", get_counter, 0, 0),
-        SD_BUS_PROPERTY("SleepingNSec", "t", get_counter, 0, 0),
-        SD_BUS_PROPERTY("ElapsedNSec", "t", get_counter, 0, 0),
-        SD_BUS_PROPERTY("MaxNSec", "t", get_counter, 0, 0),
-        SD_BUS_PROPERTY("ProbesNSec", "t", get_counter, 0, 0),
+        SD_BUS_PROPERTY("Windows", "t", bus_get_binding_books, 0, 0),
+        SD_BUS_PROPERTY("Violations", "t", bus_get_binding_books, 0, 0),
+        SD_BUS_PROPERTY("RunningNSec", "t", bus_get_binding_books, 0, 0),
+        SD_BUS_PROPERTY("WaitingNSec", "t", bus_get_binding_books, 0, 0),
+        SD_BUS_PROPERTY("SleepingNSec", "t", bus_get_binding_books, 0, 0),
+        SD_BUS_PROPERTY("ElapsedNSec", "t", bus_get_binding_books, 0, 0),
+        SD_BUS_PROPERTY("MaxNSec", "t", bus_get_binding_books, 0, 0),
+        SD_BUS_PROPERTY("ProbesNSec", "t", bus_get_binding_books, 0, 0),
         SD_BUS_PROPERTY("OnViolation", "s", get_string, offsetof(Binding, on_violation), CHANGE),
         SD_BUS_PROPERTY("OnViolationStarted", "t", NULL, offsetof(Binding, action.n_started), 0),
         SD_BUS_PROPERTY("OnViolationSkipped", "t", NULL, offsetof(Binding, action.n_skipped), 0),
@@ -505,9 +385,9 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("ToleranceWindows", "t", get_tolerance, 0, 0),
         SD_BUS_PROPERTY("ToleranceViolations", "t", get_tolerance, 0, 0),
         SD_BUS_PROPERTY("BurnRate", "d", get_tolerance, 0, 0),
-        SD_BUS_PROPERTY("Histogram", "a(tt)", get_histogram, 0, 0),
-        SD_BUS_PROPERTY("Builds", "a(sa(tt))", get_builds, 0, 0),
-        SD_BUS_PROPERTY("Counters", "a{st}", get_counters, 0, 0),
+        SD_BUS_PROPERTY("Histogram", "a(tt)", bus_get_binding_books, 0, 0),
+        SD_BUS_PROPERTY("Builds", "a(sa(tt))", bus_get_binding_books, 0, 0),
+        SD_BUS_PROPERTY("Counters", "a{st}", bus_get_binding_books, 0, 0),
         SD_BUS_VTABLE_END,
 };
 

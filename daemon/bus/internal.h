@@ -105,6 +105,10 @@ int bus_get_manager_property(sd_bus *b, const char *path, const char *interface,
 /* Exports /org/tlob1/binding/.... */
 int bus_export_bindings(Bus *bus);
 
+/* What was counted, as any property there; userdata is the binding. */
+int bus_get_binding_books(sd_bus *b, const char *path, const char *interface, const char *property,
+                          sd_bus_message *reply, void *userdata, sd_bus_error *error);
+
 /* The object path of a binding; owned by the caller. */
 int bus_binding_path(const Binding *binding, char **ret);
 
