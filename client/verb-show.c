@@ -88,6 +88,7 @@ static const Field binding_fields[] = {
         { "Price", "A window costs", FIELD_TEXT },
         { "Cost", "Cost", FIELD_TEXT },
         { "Windows", "Windows", FIELD_COUNT },
+        { "shown-untrapped", "Without traps", FIELD_TEXT },
         { "Violations", "Violations", FIELD_PROBLEM },
         { "RunningNSec", "Running", FIELD_DURATION },
         { "WaitingNSec", "Waiting", FIELD_DURATION },
@@ -351,6 +352,31 @@ static int add_budget(json_object *binding) {
         return text ? json_add_string(binding, "shown-budget", text) : -ENOMEM;
 }
 
+/* Rounded down: all of them are only those that are 100%. */
+static char *describe_untrapped(uint64_t untrapped, uint64_t windows) {
+        uint64_t per_mille = untrapped <= windows ? untrapped * 1000 / windows : 1000;
+
+        if (untrapped == 0)
+                return sentence_make("none of %" PRIu64 " windows", windows);
+        if (per_mille == 0)
+                return strdup("less than 0.1% of windows");
+        return sentence_make("%" PRIu64 ".%" PRIu64 "%% of windows", per_mille / 10,
+                             per_mille % 10);
+}
+
+/* Which way a mark is measured; others have no such counter. */
+static int add_untrapped(json_object *binding) {
+        const json_object *counters = json_object_object_get(binding, "Counters");
+        uint64_t windows = json_number(binding, "Windows");
+        uint64_t untrapped = json_number(counters, "without-traps");
+        _cleanup_free_ char *text = NULL;
+
+        if (windows == 0 || windows == UINT64_MAX || untrapped == UINT64_MAX)
+                return 0;
+        text = describe_untrapped(untrapped, windows);
+        return text ? json_add_string(binding, "shown-untrapped", text) : -ENOMEM;
+}
+
 /* "capture@.service: started 2 times, not started 5 times" */
 static int add_action(json_object *binding) {
         const char *unit = json_string(binding, "OnViolation");
@@ -390,6 +416,8 @@ static int show_binding(Output *output, json_object *binding) {
                 r = add_builds(binding);
         if (r >= 0)
                 r = add_budget(binding);
+        if (r >= 0)
+                r = add_untrapped(binding);
         if (r >= 0)
                 r = add_action(binding);
         if (r >= 0)

@@ -18,6 +18,7 @@
 #include "base/system-call.h"
 #include "base/trace-event.h"
 #include "base/unit-name.h"
+#include "elf/mark.h"
 
 int binding_new(const char *name, Binding **ret) {
         _cleanup_(binding_freep) Binding *binding = NULL;
@@ -136,6 +137,12 @@ bool stop_is_return(const char *stop) {
 
 bool binding_stop_is_return(const Binding *binding) {
         return binding->stop && stop_is_return(binding->stop);
+}
+
+bool binding_is_of_mark(const Binding *binding) {
+        const char *name;
+
+        return mark_of_places(binding->start, binding->stop, &name) > 0;
 }
 
 static uint64_t decisive_budget(const uint64_t budget_ns[static TLOB_N_BUDGETS]) {

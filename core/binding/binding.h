@@ -304,6 +304,9 @@ bool binding_full_name_is_valid(const char *name);
 bool stop_is_return(const char *stop);
 bool binding_stop_is_return(const Binding *binding);
 
+/* From the begin of a mark to its end. */
+bool binding_is_of_mark(const Binding *binding);
+
 /* The budget that counts as "the" budget: the total one, else the smallest of a state's. */
 uint64_t binding_budget_ns(const Binding *binding);
 

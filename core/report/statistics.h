@@ -26,6 +26,7 @@ typedef struct Counters {
         uint64_t violations;         /* each counted when it is found */
         uint64_t lost;               /* reports for which there was no room */
         uint64_t suppressed; /* violations without a report: more than the limit lets through */
+        uint64_t untrapped;  /* of in_budget: of marks, and measured without a trap */
         /* by windows that ended, but for those that were abandoned or switched */
         uint64_t spent_ns[TLOB_N_STATES];
         uint64_t elapsed_ns;       /* all of it, also where the states are not known */

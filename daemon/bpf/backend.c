@@ -17,7 +17,6 @@
 #include "base/sentence.h"
 #include "bpf/events.h"
 #include "bpf/memory.h"
-#include "elf/mark.h"
 
 /* For so long reports are handed over at once: the event loop has others to serve. */
 #define DISPATCH_USEC 2000
@@ -82,14 +81,6 @@ static uint64_t next_generation(BpfBackend *b) {
         return b->kept ? ++b->kept->common->generation : ++b->generation;
 }
 
-/* From the begin of a mark to its end, and told apart by nothing but its thread. */
-static bool is_of_mark(const Binding *binding) {
-        const char *name;
-
-        return mark_of_places(binding->start, binding->stop, &name) > 0 &&
-               !binding->resolved.sites.key;
-}
-
 static Entry make_entry(const BpfBackend *b, const Entry *place, const Binding *binding) {
         Entry entry = {
                 .stop = binding->resolved.sites.how,
@@ -100,7 +91,7 @@ static Entry make_entry(const BpfBackend *b, const Entry *place, const Binding *
                 .owner = binding->lent.user,
                 .user = { .binding = (uint32_t) (place - b->entries),
                           .unit = TLOB_UNIT_NONE,
-                          .is_mark = is_of_mark(binding) },
+                          .is_mark = binding_is_of_mark(binding) && !binding->resolved.sites.key },
         };
 
         memcpy(entry.budget_ns, binding->budget_ns, sizeof(entry.budget_ns));

@@ -28,6 +28,7 @@ void books_sum(const struct tlob_books *per_cpu, size_t n_cpus, Counters *ret) {
                 .violations = sum.violations,
                 .lost = sum.lost,
                 .suppressed = sum.suppressed,
+                .untrapped = sum.untrapped,
         };
         memcpy(ret->ended, sum.ended, sizeof(ret->ended));
         memcpy(ret->spent_ns, sum.spent_ns, sizeof(ret->spent_ns));

@@ -203,6 +203,7 @@ static void read_mark(struct tlob_lane *lane, size_t mark, void *userdata) {
                 n += get(&lane->lengths[mark][i]);
         c->starts += n;
         c->in_budget += n;
+        c->untrapped += n;
         c->nested += __atomic_load_n(&m->nested, __ATOMIC_RELAXED);
         c->spent_ns[TLOB_RUNNING] += get(&m->total_ns);
         c->elapsed_ns += get(&m->total_ns);

@@ -376,6 +376,7 @@ struct tlob_books {
         __u64 violations;            /* each counted when it is found */
         __u64 lost;                  /* records for which the ring buffer had no room */
         __u64 suppressed; /* violations without a record: more than the limit lets through */
+        __u64 untrapped;  /* of in_budget: begun and ended in a lane */
         /*
          * by windows that ended, but for those that were abandoned or switched; of those with a
          * key, where that was is not known, and all of it is here as sleeping

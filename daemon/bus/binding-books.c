@@ -72,6 +72,8 @@ static int append_counters(sd_bus_message *m, const Binding *binding, const Stat
         r = sd_bus_message_open_container(m, 'a', "{st}");
         for (size_t i = 0; i < ELEMENTSOF(counters) && r >= 0; i++)
                 r = sd_bus_message_append(m, "{st}", counters[i].name, counters[i].value);
+        if (r >= 0 && binding_is_of_mark(binding))
+                r = sd_bus_message_append(m, "{st}", "without-traps", c->untrapped);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 

@@ -77,9 +77,16 @@ static int get_string(sd_bus *bus, const char *path, const char *interface, cons
 static int get_counters(sd_bus *bus, const char *path, const char *interface, const char *property,
                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         FakeBinding *binding = userdata;
+        int r;
 
-        return sd_bus_message_append(reply, "a{st}", 3, "starts", binding->windows, "in-budget",
-                                     binding->windows - binding->violations, "lost", UINT64_MAX);
+        r = sd_bus_message_open_container(reply, 'a', "{st}");
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{st}{st}{st}", "starts", binding->windows,
+                                          "in-budget", binding->windows - binding->violations,
+                                          "lost", UINT64_MAX);
+        if (r >= 0 && binding->is_mark)
+                r = sd_bus_message_append(reply, "{st}", "without-traps", binding->untrapped);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
 /* Those in budget took less than 1.04 ms; the last bucket has no upper bound. */
@@ -247,6 +254,22 @@ void fake_bindings_add_hostile(Fake *fake) {
         FakeBinding *binding = add(fake);
         memset(binding->name, 'x', sizeof(binding->name) - 1);
         memset(binding->unit, 'y', sizeof(binding->unit) - 1);
+}
+
+void fake_bindings_add_marks(Fake *fake) {
+        static const struct {
+                uint64_t windows, untrapped;
+        } counts[] = { { 0, 0 }, { 200, 0 }, { 3000, 1 }, { 3000, 2999 }, { 3000, 3000 } };
+
+        for (unsigned i = 0; i < ELEMENTSOF(counts); i++) {
+                FakeBinding *binding = add(fake);
+
+                (void) snprintf(binding->name, sizeof(binding->name), "marked%u", i);
+                binding->is_mark = true;
+                binding->windows = counts[i].windows;
+                binding->untrapped = counts[i].untrapped;
+                binding->violations = 0;
+        }
 }
 
 int fake_bindings_start(Fake *fake) {

@@ -36,6 +36,8 @@ typedef struct FakeBinding {
         uint64_t violations;
         uint64_t worked_ns; /* by "work" */
         bool added;
+        bool is_mark;
+        uint64_t untrapped;
 } FakeBinding;
 
 typedef struct Fake {
@@ -51,6 +53,9 @@ void fake_bindings_add_many(Fake *fake);
 
 /* Adds some whose names and units are markup, control characters, or long. */
 void fake_bindings_add_hostile(Fake *fake);
+
+/* Adds some of marks, "marked0" and so on. */
+void fake_bindings_add_marks(Fake *fake);
 
 /* With the canned bindings, on its bus. Returns 0 or a negative errno. */
 int fake_bindings_start(Fake *fake);

@@ -7,11 +7,11 @@
  *
  * It tells by sd_notify() when it has its name. Lines on standard input make it send signals
  * ("violation", "other", "completed", "hostile-violation", "flood", "lost", "strange"), change the
- * bindings ("work", "empty", "many", "hostile"), or go from the bus as if systemd restarted it
- * ("crash"), did so for ever ("loop") or had given up ("fail"); it ends with the input, or by
- * SIGTERM. What no real daemon would do, so that a test can see it: StateReason of a binding that
- * was added has the flags and properties as they came, and the name "denied" stands for a caller
- * without rights.
+ * bindings ("work", "empty", "many", "marks", "hostile"), or go from the bus as if systemd
+ * restarted it ("crash"), did so for ever ("loop") or had given up ("fail"); it ends with the
+ * input, or by SIGTERM. What no real daemon would do, so that a test can see it: StateReason of a
+ * binding that was added has the flags and properties as they came, and the name "denied" stands
+ * for a caller without rights.
  */
 
 #include <err.h>
@@ -448,6 +448,10 @@ static int obey(Fake *fake, const char *command) {
         }
         if (streq(command, "many\n")) {
                 fake_bindings_add_many(fake);
+                return 0;
+        }
+        if (streq(command, "marks\n")) {
+                fake_bindings_add_marks(fake);
                 return 0;
         }
         if (streq(command, "hostile\n")) {

@@ -124,6 +124,10 @@ static void many(Engine *engine, const char *words, unsigned long n) {
         assert_true(result.n_begun > n);
         assert_int_equal(s.counters.violations, 0);
         assert_true(s.cost_ns < trap_ns * (n / 10));
+        assert_true(s.counters.untrapped > n / 100 * 99);
+        /* Each other one takes a trap at least. */
+        assert_true(s.counters.untrapped < result.n_begun);
+        assert_true(s.cost_ns >= trap_ns * (result.n_begun - s.counters.untrapped));
         assert_true(s.counters.spent_ns[TLOB_RUNNING] > 0);
         assert_true(s.max_ns >= s.counters.elapsed_ns / result.n_begun);
 }
@@ -160,6 +164,32 @@ static void test_races(void **state) {
         assert_whole(engine, index, n);
         assert_whole(engine, part, RACES * 2 * 4 * 3000);
         assert_whole(engine, rest, RACES * 2 * 4 * 3000);
+}
+
+/* Their number is in the books at any moment; of a program that finds no socket, it is none. */
+static void test_untrapped(void **state) {
+        Engine *engine = *state;
+        _cleanup_(victim_done) Victim joined = {}, refused = {};
+        uint32_t index = add(engine, "1s");
+        const char *path = getenv("TLOB_TEST_MARKS");
+        Statistics s;
+        Result result;
+
+        start(&joined, "ready pair:100000 say:counted pair:100000");
+        expect(engine, &joined, "counted");
+        assert_true(engine_statistics(engine, index).counters.untrapped > 99000);
+        assert_int_equal(engine->backend->ops->reset_statistics(engine->backend, index), 0);
+        assert_int_equal(engine_statistics(engine, index).counters.untrapped, 0);
+        victim_continue(&joined);
+        (void) finish(engine, &joined);
+        s = assert_whole(engine, index, 100000);
+        assert_true(s.counters.untrapped > 99000 && s.counters.untrapped <= 100000);
+
+        assert_int_equal(engine->backend->ops->reset_statistics(engine->backend, index), 0);
+        assert_int_equal(setenv("TLOB_TEST_MARKS", "/nonexistent", true), 0);
+        result = run(engine, &refused, "pair:1000");
+        assert_int_equal(setenv("TLOB_TEST_MARKS", path, true), 0);
+        assert_int_equal(assert_whole(engine, index, result.n_begun).counters.untrapped, 0);
 }
 
 /* What a lane has is in the books while the thread goes on, and does not go back. */
@@ -453,6 +483,7 @@ ENGINE_TESTS(join) {
                 cmocka_unit_test_setup_teardown(test_many, engine_setup, engine_teardown),
                 cmocka_unit_test_setup_teardown(test_millions, engine_setup, engine_teardown),
                 cmocka_unit_test_setup_teardown(test_races, engine_setup, engine_teardown),
+                cmocka_unit_test_setup_teardown(test_untrapped, engine_setup, engine_teardown),
                 cmocka_unit_test_setup_teardown(test_looks, engine_setup, engine_teardown),
                 cmocka_unit_test_setup_teardown(test_states, engine_setup, engine_teardown),
                 cmocka_unit_test_setup_teardown(test_running, engine_setup, engine_teardown),

@@ -44,6 +44,7 @@ static void assert_whole(Engine *engine, uint32_t index, uint64_t n) {
 
         assert_int_equal(c.starts, n);
         assert_int_equal(c.in_budget + c.violated, n);
+        assert_int_equal(c.untrapped, 0);
         assert_int_equal(c.nested, 0);
         assert_int_equal(c.unmatched, 0);
 }

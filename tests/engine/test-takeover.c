@@ -188,6 +188,7 @@ static void joined(Daemon *d, bool other_build) {
         assert_int_equal(c->starts, n_begun);
         assert_int_equal(c->in_budget + c->violated, n_begun);
         assert_int_equal(all.n_lengths, n_begun);
+        assert_true(c->untrapped > 3 * 49000 && c->untrapped < n_begun);
         assert_int_equal(c->nested + c->unmatched, 0);
         assert_true(c->violated > 0);
         assert_int_equal(all.n_violations, c->violations);

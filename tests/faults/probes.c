@@ -60,8 +60,8 @@ typedef struct Books {
 } Books;
 
 static void read_counters(sd_bus_message *m, Books *books) {
-        static const char *const others[] = { "nested", "unmatched", "suppressed", "outside",
-                                              "processes" };
+        static const char *const others[] = { "nested",        "unmatched", "suppressed",
+                                              "without-traps", "outside",   "processes" };
         const char *name;
         uint64_t value;
 

@@ -229,6 +229,7 @@ __noinline int lane_settle(__u32 index, __u32 mark)
 	n = m->is_used ? lane_count_lengths(lane, mark, binding) : 0;
 	__sync_fetch_and_add(&stats->starts, n);
 	__sync_fetch_and_add(&stats->in_budget, n);
+	__sync_fetch_and_add(&stats->untrapped, n);
 	__sync_fetch_and_add(&stats->nested, m->nested);
 	__sync_fetch_and_add(&stats->spent_ns[TLOB_RUNNING], m->total_ns);
 	count_maximum(binding, m->longest_ns);

@@ -42,6 +42,8 @@ equal "a mark is two probes" "$(field marked.service/request '[.Start, .Stop] | 
 systemctl start marked
 equal "each request is a window" "$(field marked.service/request .Windows)" 200
 check "each long one is a violation" [ "$(field marked.service/request .Violations)" -ge 20 ]
+matches "all of them with traps" "$(tlobctl show marked.service/request)" 'Without traps: none of 200 windows'
+equal "what is not one mark has no such counter" "$(field marked.service/first '.Counters["without-traps"]')" null
 equal "a begin and an end by themselves are one" "$(field marked.service/load .Windows)" 1
 equal "as is what lies between two marks" "$(field marked.service/first .Windows)" 1
 equal "without a unit each is a window, too" "$(field everywhere .Windows)" 200
@@ -100,7 +102,9 @@ equal "joined: each window is counted, also those while tlobd was away" "$(field
 check "joined: the books balance" balanced joiner.service/request
 check "joined: the one that slept is a violation" [ "$(field joiner.service/request .Violations)" -ge 1 ]
 holds "joined: nearly all of them without a trap" "$(tlobctl show -j joiner.service/request)" \
-        '.[0].ProbesNSec < ($made | tonumber) * 200' --arg made "$made"
+        '.[0] | .ProbesNSec < ($made | tonumber) * 200 and .Counters["without-traps"] > .Windows * 0.9 and
+        .Counters["without-traps"] < .Windows' --arg made "$made"
+matches "joined: which an administrator reads" "$(tlobctl show joiner.service/request)" 'Without traps: 9[0-9]\.[0-9]% of windows'
 
 # A service in Python, which runs already when it gets a budget. It reads numbers from a pipe.
 file=/usr/lib/marked-py/marks.so
