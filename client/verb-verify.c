@@ -31,6 +31,7 @@ static const Field fields[] = {
         { "stop-offset", "Stop offset", FIELD_OFFSET },
         { "stop-places", "Stop places", FIELD_COUNT },
         { "stop-note", "Stops at", FIELD_TEXT },
+        { "semaphore-note", "Semaphore", FIELD_TEXT },
         { "key", "Key", FIELD_TEXT },
         { "inlined-note", "Inlined", FIELD_TEXT },
         { "price", "A window costs", FIELD_TEXT },

@@ -459,3 +459,19 @@ int binding_describe_stop(const Binding *binding, char **ret) {
         }
         return 0;
 }
+
+int binding_describe_semaphores(const Binding *binding, char **ret) {
+        const BindingResolved *resolved = &binding->resolved;
+        bool is_start = resolved->sites.start.is_miscounted;
+
+        *ret = NULL;
+        if (!is_start && !resolved->sites.stop.is_miscounted)
+                return 0;
+        *ret = sentence_make(
+                "Processes that start while this binding is set may be missed: the semaphore of %s "
+                "is in a page of %s that two segments share, and the kernel counts in the wrong "
+                "one. Link it with -Wl,-z,separate-loadable-segments, or with another linker than "
+                "lld",
+                is_start ? binding->start : binding->stop, resolved->path);
+        return *ret ? 0 : -ENOMEM;
+}

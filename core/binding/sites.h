@@ -23,4 +23,10 @@ int binding_describe_start(const Binding *binding, char **ret);
  */
 int binding_describe_stop(const Binding *binding, char **ret);
 
+/*
+ * That the kernel counts a semaphore of a resolved binding in the wrong place, and what to do, as a
+ * sentence without a full stop; NULL: it does not. Returns 0 or -ENOMEM; *ret is the caller's.
+ */
+int binding_describe_semaphores(const Binding *binding, char **ret);
+
 #endif

@@ -33,6 +33,8 @@ typedef struct ElfSite {
         /* A USDT probe: all its places, by their offsets, the first of which is above; owned */
         ElfPlace *places;
         size_t n_places; /* 0: it is none */
+        /* Of a semaphore the kernel takes another mapping for its own as a process starts. */
+        bool is_miscounted;
 } ElfSite;
 
 void elf_site_done(ElfSite *site);

@@ -97,17 +97,47 @@ int elf_file_visit_usdt(const ElfFile *elf, int (*visit)(const UsdtNote *note, v
         return r;
 }
 
+static bool has_address(const GElf_Phdr *phdr, uint64_t address) {
+        return address >= phdr->p_vaddr && address - phdr->p_vaddr < phdr->p_filesz;
+}
+
 /* Where the kernel is to count: in data that each process has for itself. */
 static bool find_semaphore(const ElfFile *elf, uint64_t address, uint64_t *ret) {
         GElf_Phdr phdr;
 
         for (int i = 0; gelf_getphdr(elf->elf, i, &phdr); i++) {
-                if (phdr.p_type != PT_LOAD || !(phdr.p_flags & PF_W) || address < phdr.p_vaddr ||
-                    address - phdr.p_vaddr >= phdr.p_filesz)
+                if (phdr.p_type != PT_LOAD || !(phdr.p_flags & PF_W) ||
+                    !has_address(&phdr, address))
                         continue;
                 *ret = segment_offset(&phdr, address);
                 /* What the kernel demands, and how many bits there are for it. */
                 return *ret > 0 && *ret % sizeof(uint16_t) == 0 && *ret <= UINT32_MAX;
+        }
+        return false;
+}
+
+static bool maps_page(const GElf_Phdr *phdr, uint64_t offset) {
+        uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
+
+        return phdr->p_filesz > 0 && offset / page >= phdr->p_offset / page &&
+               offset / page <= (phdr->p_offset + phdr->p_filesz - 1) / page;
+}
+
+/*
+ * The kernel counts once, in the first mapping of that page that it sees and that can be written
+ * to: is that one of the segments before? What is read-only once the program was relocated (RELRO)
+ * can be written to until then, and lld gives it a segment of its own.
+ */
+static bool is_miscounted(const ElfFile *elf, uint64_t address, uint64_t offset) {
+        GElf_Phdr phdr;
+
+        for (int i = 0; gelf_getphdr(elf->elf, i, &phdr); i++) {
+                if (phdr.p_type != PT_LOAD || !(phdr.p_flags & PF_W))
+                        continue;
+                if (has_address(&phdr, address))
+                        return false;
+                if (maps_page(&phdr, offset))
+                        return true;
         }
         return false;
 }
@@ -156,9 +186,11 @@ static int take_place(const UsdtNote *note, void *userdata) {
                 search->why = "is at too many places";
         else if (note->semaphore && !find_semaphore(search->elf, note->semaphore, &place.semaphore))
                 search->why = "has a semaphore that is not in the data of the file";
-        else
-                return add_place(search, &place);
-        return 1;
+        if (search->why)
+                return 1;
+        if (note->semaphore && is_miscounted(search->elf, note->semaphore, place.semaphore))
+                search->site.is_miscounted = true;
+        return add_place(search, &place);
 }
 
 static int compare_places(const void *a, const void *b) {

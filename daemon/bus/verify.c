@@ -26,6 +26,14 @@ static int append_stop(sd_bus_message *m, const Binding *binding) {
         return r;
 }
 
+static int append_semaphores(sd_bus_message *m, const Binding *binding) {
+        _cleanup_free_ char *note = NULL;
+        int r;
+
+        r = binding_describe_semaphores(binding, &note);
+        return r < 0 || !note ? r : sd_bus_message_append(m, "{sv}", "semaphore-note", "s", note);
+}
+
 /* What there is to say about the probes. */
 static int append_probes(sd_bus_message *m, const Binding *binding, const Verdict *verdict) {
         _cleanup_free_ char *note = NULL;
@@ -36,6 +44,8 @@ static int append_probes(sd_bus_message *m, const Binding *binding, const Verdic
                 r = sd_bus_message_append(m, "{sv}", "start-note", "s", note);
         if (r >= 0)
                 r = append_stop(m, binding);
+        if (r >= 0)
+                r = append_semaphores(m, binding);
         if (r >= 0 && verdict->price)
                 r = sd_bus_message_append(m, "{sv}", "price", "s", verdict->price);
         return r;

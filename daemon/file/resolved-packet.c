@@ -23,6 +23,7 @@ static void put_site(Packet *packet, const ElfSite *site) {
         packet_put_number(packet, site->offset);
         packet_put_string(packet, site->function);
         packet_put_number(packet, site->distance);
+        packet_put_number(packet, site->is_miscounted);
         packet_put_number(packet, site->n_places);
         for (size_t i = 0; i < site->n_places; i++) {
                 packet_put_number(packet, site->places[i].offset);
@@ -55,6 +56,7 @@ static int take_site(Packet *packet, ElfSite *site) {
         site->offset = packet_take_number(packet);
         r = free_and_strdup(&site->function, packet_take_text(packet));
         site->distance = packet_take_number(packet);
+        site->is_miscounted = packet_take_number(packet);
         return r < 0 ? r : take_places(packet, site);
 }
 

@@ -193,6 +193,13 @@ static void warn_of_stop(const Binding *binding) {
                 log_warning("'%s' has Stop=%s. %s.", binding->name, binding->stop, note);
 }
 
+static void warn_of_semaphores(const Binding *binding) {
+        _cleanup_free_ char *note = NULL;
+
+        if (binding_describe_semaphores(binding, &note) >= 0 && note)
+                log_warning("'%s' may not see all of its windows. %s.", binding->name, note);
+}
+
 int manager_attach_binding(Manager *m, Binding *binding, const BindingFile *file,
                            char **ret_error) {
         Place place;
@@ -211,6 +218,7 @@ int manager_attach_binding(Manager *m, Binding *binding, const BindingFile *file
         manager_compare_build(m, binding);
         manager_follow_tolerance(m, binding);
         warn_of_stop(binding);
+        warn_of_semaphores(binding);
         return 0;
 }
 

@@ -9,6 +9,7 @@
 
 #include <systemd/sd-daemon.h>
 
+#include "binding/sites.h"
 #include "journal.h"
 #include "log.h"
 
@@ -58,8 +59,11 @@ void manager_forget_kept(Binding *binding) {
 
 void manager_set_state_active(Manager *m, Binding *binding) {
         const char *reason = binding->look.remark ?: binding->look.kept;
+        _cleanup_free_ char *note = NULL;
 
         if (!reason && binding->former)
                 reason = binding->former->measurement.reason;
-        manager_set_state(m, binding, BINDING_ACTIVE, reason);
+        if (!reason && binding_describe_semaphores(binding, &note) < 0)
+                log_oom();
+        manager_set_state(m, binding, BINDING_ACTIVE, reason ?: note);
 }

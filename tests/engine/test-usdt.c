@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "binding/resolve.h"
+#include "binding/sites.h"
 #include "engine.h"
 #include "test.h"
 
@@ -133,6 +134,39 @@ static void test_semaphores(void **state) {
         assert_int_equal(victim.status, 0);
 }
 
+/*
+ * What is linked by lld is warned of, and rightly: the kernel counts in the wrong place as a
+ * process starts. If this fails, it does not any more, and the warning can go.
+ */
+static void test_semaphores_in_a_shared_page(void **state) {
+        _cleanup_(victim_done) Victim running = {}, later = {};
+        _cleanup_(binding_freep) Binding *binding = NULL, *other = NULL;
+        _cleanup_free_ char *note = NULL;
+        const char *path = getenv("TLOB_TEST_MARKED_LLD");
+        Engine *engine = *state;
+        uint32_t index;
+
+        if (!path)
+                fail_msg("TLOB_TEST_MARKED_LLD does not name the program that lld has linked.");
+        (void) engine_add(engine, PAIR(marked_path(), "1s"), &other);
+        assert_int_equal(binding_describe_semaphores(other, &note), 0);
+        assert_null(note);
+        program_start(&running, path, "look pair:5");
+        victim_expect(&running, "semaphores-0-0");
+        index = engine_add(engine, PAIR(path, "1s"), &binding);
+        assert_int_equal(binding_describe_semaphores(binding, &note), 0);
+        assert_non_null(note);
+
+        program_start(&later, path, "look pair:7");
+        victim_expect(&later, "semaphores-0-0");
+        victim_continue(&later);
+        victim_finish(&later);
+        assert_whole(engine, index, 0);
+        victim_continue(&running);
+        victim_finish(&running);
+        assert_whole(engine, index, 5);
+}
+
 /* One can be alone, and begin where another one does. */
 static void test_ends_that_are_missing(void **state) {
         Engine *engine = *state;
@@ -193,6 +227,7 @@ ENGINE_TESTS(usdt) {
                 TEST(test_without_semaphores),
                 TEST(test_length),
                 TEST(test_semaphores),
+                TEST(test_semaphores_in_a_shared_page),
                 TEST(test_ends_that_are_missing),
                 TEST(test_with_another_place),
                 TEST(test_another_semaphore),

@@ -221,6 +221,41 @@ static void test_semaphores_that_lie(void **state) {
         }
 }
 
+static bool is_miscounted(const char *path, const char *site) {
+        _cleanup_(elf_file_freep) ElfFile *elf = NULL;
+        _cleanup_(elf_site_done) ElfSite found = {};
+
+        assert_ok(elf_file_open(path, &elf, NULL));
+        assert_ok(elf_file_resolve(elf, site, &found, NULL));
+        return found.is_miscounted;
+}
+
+static void test_semaphores_in_a_shared_page(void **state) {
+        const Image *image = *state;
+        const Elf64_Ehdr *header = (const void *) image->data;
+        Elf64_Phdr *segments = (void *) (image->data + header->e_phoff), *data = NULL;
+
+        assert_true(is_miscounted(MARKED_LLD, BEGIN));
+        assert_true(is_miscounted(MARKED_LLD, END));
+        assert_false(is_miscounted(MARKED_LLD, "usdt:tlobtest:bare_begin"));
+        assert_false(is_miscounted(image->path, BEGIN));
+
+        /* The segment before maps all that is up to the page of the semaphores, and then of it. */
+        for (size_t i = 0; i < header->e_phnum; i++)
+                if (segments[i].p_type == PT_LOAD && (segments[i].p_flags & PF_W))
+                        data = &segments[i];
+        assert_true(data && data > segments && data[-1].p_type == PT_LOAD);
+        data[-1].p_filesz =
+                (to_offset(image, find_note(image, "begin")->semaphore) & ~UINT64_C(4095)) -
+                data[-1].p_offset;
+        data[-1].p_flags |= PF_W;
+        assert_false(is_miscounted(image->path, BEGIN));
+        data[-1].p_filesz++;
+        assert_true(is_miscounted(image->path, BEGIN));
+        data[-1].p_flags &= ~(Elf64_Word) PF_W;
+        assert_false(is_miscounted(image->path, BEGIN));
+}
+
 /* In the segment that has the code, but in no section: where the first one that is code ends. */
 static uint64_t find_gap(const Image *image) {
         const Elf64_Ehdr *header = (const void *) image->data;
@@ -329,6 +364,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_list, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_moved, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_semaphores_that_lie, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_semaphores_in_a_shared_page, set_up,
+                                                tear_down),
                 cmocka_unit_test_setup_teardown(test_places_that_lie, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_names_that_lie, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_bindings, set_up, tear_down),
