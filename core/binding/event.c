@@ -51,6 +51,10 @@ int binding_resolve_events(Binding *binding, BindingFile **ret_file, char **ret_
                 r = resolve(binding->stop, &sites->stop, &sites->stop_event, ret_error);
         if (r < 0)
                 return r;
+        if (sites->start_event == sites->stop_event && sites->start.offset == sites->stop.offset)
+                return sentence_error(-EINVAL, ret_error,
+                                      "Start=%s and Stop=%s are the same event: a window needs two",
+                                      binding->start, binding->stop);
         sites->how = TLOB_STOP_PLACE;
         *ret_file = TAKE_PTR(file);
         return 0;

@@ -156,9 +156,12 @@ struct tlob_hits {
         __u64 looked_ns; /* when a program did last */
 };
 
-/* What the perf events of an event that programs write are for: in their config2. */
-#define TLOB_USER_EVENT_START 0x746c6f6262656700ULL
-#define TLOB_USER_EVENT_STOP  0x746c6f62656e6400ULL
+/*
+ * What the perf events of an event that programs write have in their config2: the side, and whose
+ * they are. Cookies do not tell: others count from the same number on.
+ */
+#define TLOB_USER_EVENT_OF(hooks_number, side)                                                     \
+        (0x746c6f0000000000ULL | (__u64) (side) << 32 | (hooks_number))
 
 /* What begins or ends with a system call. */
 enum tlob_call_role {

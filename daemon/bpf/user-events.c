@@ -2,9 +2,12 @@
 
 /*
  * A perf event asks programs to write the event, and is on one CPU: those of all CPUs are in a map,
- * which can be pinned as links can. A CPU that is not there has none, also when it comes later.
+ * which can be pinned as links can. A CPU that is not there has none, also when it comes later; and
+ * when one is switched off, as most are while the machine is suspended, the kernel lets its perf
+ * events go for good.
  *
- * One daemon takes over from another as with system calls (calls.c).
+ * Of two daemons, of which one takes over from the other, each is told of its own perf events, and
+ * hits count once as those of probes do.
  */
 
 #include "bpf/user-events.h"
@@ -29,7 +32,6 @@ void user_events_done(UserEvents *events) {
 }
 
 static int attach_program(UserEvents *events) {
-        const struct tlob_bpf *bpf = events->late->programs->bpf;
         struct bpf_program *program;
         int r;
 
@@ -42,8 +44,6 @@ static int attach_program(UserEvents *events) {
         /* Then it goes on without us. */
         if (events->pins)
                 (void) pins_add(events->pins, bpf_link__fd(events->link), 0, &events->pin);
-        __atomic_store_n(&bpf->bss->user_events_acting, bpf->rodata->hooks_number,
-                         __ATOMIC_RELEASE);
         return 0;
 }
 
@@ -63,7 +63,8 @@ int user_events_attach(UserEvents *events, uint64_t number, uint32_t side, uint6
                 .type = PERF_TYPE_TRACEPOINT,
                 .config = number,
                 .config1 = cookie,
-                .config2 = side == 0 ? TLOB_USER_EVENT_START : TLOB_USER_EVENT_STOP,
+                .config2 =
+                        TLOB_USER_EVENT_OF(events->late->programs->bpf->rodata->hooks_number, side),
                 .sample_period = 1,
         };
         _cleanup_close_ int map_fd = -EBADF;

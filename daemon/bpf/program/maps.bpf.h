@@ -115,9 +115,6 @@ struct tlob_call calls[TLOB_CALL_ROLES][TLOB_CALLS_MAX] = {};
 __u32 calls_roles = 0; /* bit mask of those in which any is */
 __u32 calls_acting = 0;
 
-/* The same of the programs on events that programs write. */
-__u32 user_events_acting = 0;
-
 /* By the number of a call of 32-bit programs: what it is; TLOB_CALLS_MAX: nothing that is there. */
 const volatile __u16 calls_of_32_bits[TLOB_CALLS_MAX] = {};
 

@@ -8,8 +8,8 @@
  * Windows between events that programs write (CONFIG_USER_EVENTS). The kernel runs no BPF programs
  * on these, but gives them to perf events, of which each site has one on every CPU. So there is a
  * program where a perf event begins to be written down, which finds in it what the daemon has put
- * there: the side, and the cookie of the site. That others sample on the machine costs each sample
- * a comparison.
+ * there: the side, whose it is, and the cookie of the site. That others sample on the machine costs
+ * each sample some comparisons.
  *
  * The current task is the one that writes the event, and cannot be preempted meanwhile.
  */
@@ -66,18 +66,14 @@ __noinline int user_event_stops(__u64 cookie, __u32 number)
 SEC("fentry/perf_output_begin_forward")
 int BPF_PROG(on_sample, void *handle, void *data, struct perf_event *event)
 {
-	__u64 side = event->attr.config2;
+	__u64 of = event->attr.config2;
 
 	/* Users may sample what their own processes do, as they like; others come in interrupts. */
 	if (event->attr.type != PERF_TYPE_TRACEPOINT)
 		return 0;
-	if (side != TLOB_USER_EVENT_START && side != TLOB_USER_EVENT_STOP)
-		return 0;
-	if (READ_ONCE(user_events_acting) != hooks_number)
-		return 0;
-	if (side == TLOB_USER_EVENT_START)
+	if (of == TLOB_USER_EVENT_OF(hooks_number, SIDE_START))
 		user_event_starts(event->attr.config1, (__u32)event->attr.config);
-	else
+	else if (of == TLOB_USER_EVENT_OF(hooks_number, SIDE_STOP))
 		user_event_stops(event->attr.config1, (__u32)event->attr.config);
 	return 0;
 }

@@ -75,6 +75,8 @@ check "they are registered: it is measured" until_true binding_has writing.servi
 goes "spinning"
 counts writing.service/request 20
 counts writing.service/spelled 20
+refuse "one event is not two" 1 "are the same event" \
+        tlobctl verify --start=user_event:request_begin --stop=event:user_events:request_begin --budget=1s
 equal "between them are others, and one that does not end" \
         "$(field writing.service/between '.Counters | [.starts, .["in-budget"], .open] | @csv')" '"20,19,1"'
 tlobctl show writing.service/request | sed 's/^/# /'
