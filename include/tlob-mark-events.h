@@ -10,6 +10,10 @@
  * listeners at its probes in the lowest 16: neither touches the other's. Children that are forked
  * stay registered. What does not work out, is left: then there are no such events.
  *
+ * The kernel keeps what is registered with the thread that did it, and those that it makes later.
+ * So only a process that has no other threads yet may register: whoever unloads a library can take
+ * back what it has registered then.
+ *
  * The functions and variables here are weak and hidden, as in tlob-mark-join.h, and system calls
  * are made as there.
  */
@@ -79,11 +83,16 @@ struct tlob_event {
 struct tlob_events {
         int fd_plus_one; /* 0: there is none */
         unsigned int index;
-        dev_t device; /* of the file: the program may have closed it, and opened another */
+        unsigned int n_marks; /* that are registered */
+        dev_t device;         /* of the file: the program may have closed it, and opened another */
         ino_t inode;
 };
 
-__attribute__((visibility("hidden"), weak)) struct tlob_events tlob_events_v1 = { 0, 0, 0, 0 };
+TLOB_INLINE_ int tlob_event_is_asked_for_(const struct tlob_mark *mark) {
+        return *(const volatile unsigned short *) &mark->reserved[2] & 0x8000;
+}
+
+__attribute__((visibility("hidden"), weak)) struct tlob_events tlob_events_v1 = { 0, 0, 0, 0, 0 };
 
 static inline int tlob_events_fd_is_ours_(const struct tlob_events *events) {
         struct stat st;
@@ -144,13 +153,22 @@ static inline void tlob_events_begin_(struct tlob_events *events) {
         events->fd_plus_one = fd + 1;
 }
 
+static inline int tlob_events_may_register_(void) {
+        struct stat st;
+
+        /* A link for each thread, and two as all directories have. */
+        return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3;
+}
+
 /* As the program or library is loaded; several files may have the mark. */
 __attribute__((visibility("hidden"), weak)) void tlob_event_register_v1(struct tlob_mark *mark) {
         struct tlob_user_reg reg;
         int error = errno;
 
-        if (mark->reserved[1])
+        if (mark->reserved[1] || !tlob_events_may_register_()) {
+                errno = error;
                 return;
+        }
         if (!tlob_events_v1.fd_plus_one)
                 tlob_events_begin_(&tlob_events_v1);
         memset(&reg, 0, sizeof(reg));
@@ -162,24 +180,35 @@ __attribute__((visibility("hidden"), weak)) void tlob_event_register_v1(struct t
         if (tlob_events_fd_is_ours_(&tlob_events_v1) &&
             ioctl(tlob_events_v1.fd_plus_one - 1, TLOB_USER_REG_, &reg) == 0) {
                 tlob_events_v1.index = reg.write_index;
+                tlob_events_v1.n_marks++;
                 mark->reserved[1] = 1;
         }
         errno = error;
 }
 
-/* As it is unloaded: the kernel must not write where something else may be soon. */
+/*
+ * As it is unloaded: the kernel must not write where something else may be soon. Any descriptor of
+ * the file will do.
+ */
 __attribute__((visibility("hidden"), weak)) void tlob_event_unregister_v1(struct tlob_mark *mark) {
         struct tlob_user_unreg unreg;
-        int error = errno;
+        int error = errno, is_ours, fd;
 
-        if (mark->reserved[1] && tlob_events_fd_is_ours_(&tlob_events_v1)) {
-                memset(&unreg, 0, sizeof(unreg));
-                unreg.size = sizeof(unreg);
-                unreg.disable_bit = TLOB_EVENT_BIT_;
-                unreg.disable_addr = (unsigned long) mark;
-                (void) ioctl(tlob_events_v1.fd_plus_one - 1, TLOB_USER_UNREG_, &unreg);
-        }
+        if (!mark->reserved[1])
+                return;
+        is_ours = tlob_events_fd_is_ours_(&tlob_events_v1);
+        fd = is_ours ? tlob_events_v1.fd_plus_one - 1 : tlob_events_open_();
+        memset(&unreg, 0, sizeof(unreg));
+        unreg.size = sizeof(unreg);
+        unreg.disable_bit = TLOB_EVENT_BIT_;
+        unreg.disable_addr = (unsigned long) mark;
+        if (fd >= 0)
+                (void) ioctl(fd, TLOB_USER_UNREG_, &unreg);
         mark->reserved[1] = 0;
+        if (--tlob_events_v1.n_marks == 0)
+                tlob_events_v1.fd_plus_one = 0;
+        if (fd >= 0 && (!is_ours || !tlob_events_v1.fd_plus_one))
+                close(fd);
         errno = error;
 }
 

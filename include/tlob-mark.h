@@ -49,7 +49,8 @@
 #define TLOB_MARK_IS_JOINED_ 0
 #endif
 
-#if TLOB_MARK_IS_COMPILED_ && defined(TLOB_MARK_USER_EVENTS) && defined(__linux__)
+#if TLOB_MARK_IS_COMPILED_ && defined(TLOB_MARK_USER_EVENTS) && defined(__linux__) &&              \
+        __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define TLOB_MARK_IS_EVENT_ 1
 #else
 #define TLOB_MARK_IS_EVENT_ 0
@@ -121,8 +122,7 @@ struct tlob_mark {
 #if TLOB_MARK_IS_EVENT_
 #include "tlob-mark-events.h"
 
-#define TLOB_IS_ASKED_FOR_(mark)                                                                   \
-        (*(const volatile unsigned short *) &tlob_mark_##mark.reserved[2] & 0x8000)
+#define TLOB_IS_ASKED_FOR_(mark) tlob_event_is_asked_for_(&tlob_mark_##mark)
 #define TLOB_WRITE_(mark, phase, key)                                                              \
         do {                                                                                       \
                 if (__builtin_expect(TLOB_IS_ASKED_FOR_(mark), 0))                                 \

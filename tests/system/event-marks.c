@@ -6,9 +6,12 @@
  * usage: event-marks-user closed FILE     all descriptors are closed, and others are FILE
  *        event-marks-user forked          windows of a child, of its child, and of a vfork()
  *        event-marks-user unloaded LIB    a library with marks goes, and something else is there
- *        event-marks-user given           the descriptor is one that was handed over
+ *        event-marks-user forgotten LIB   the same, when all descriptors are closed
+ *        event-marks-user reloaded LIB    it comes and goes many times
+ *        event-marks-user late LIB        it comes when there are threads
+ *        event-marks-user plain           windows, and no more
  *
- * Each waits for a line before it does anything, and "unloaded" for another one at its end.
+ * Each waits for a line before it does anything, and those that say "unloaded" for another one.
  */
 
 #define TLOB_MARK_USER_EVENTS
@@ -16,6 +19,7 @@
 #include <dlfcn.h>
 #include <err.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +43,9 @@ void *library_window(void) {
 
 #else
 
-#define WINDOWS 100
+#define WINDOWS     100
+#define DESCRIPTORS 1024
+#define RELOADS     100
 
 static void await_line(void) {
         char line[16];
@@ -59,7 +65,7 @@ static void closed(const char *path) {
 
         if (fd < 0)
                 err(EXIT_FAILURE, "%s", path);
-        for (int i = STDERR_FILENO + 1; i < 1024; i++)
+        for (int i = STDERR_FILENO + 1; i < DESCRIPTORS; i++)
                 if (i != fd && dup2(fd, i) < 0)
                         err(EXIT_FAILURE, "dup2");
         make_windows();
@@ -85,16 +91,26 @@ static void forked(void) {
         make_windows();
 }
 
-/* The kernel has a bit to set there, as long as the library has not said that it goes. */
-static void unloaded(const char *path) {
-        size_t size = (size_t) sysconf(_SC_PAGESIZE);
-        void *(*window)(void), *handle = dlopen(path, RTLD_NOW), *page;
-        uint64_t *mark;
+static void *load(const char *path, struct tlob_mark **ret_mark) {
+        void *(*window)(void), *handle = dlopen(path, RTLD_NOW);
 
         if (!handle)
                 errx(EXIT_FAILURE, "%s", dlerror());
         window = (void *(*) (void) ) dlsym(handle, "library_window");
-        mark = window();
+        *ret_mark = window();
+        return handle;
+}
+
+/* The kernel has a bit to set there, as long as the library has not said that it goes. */
+static void unloaded(const char *path, int closes) {
+        size_t size = (size_t) sysconf(_SC_PAGESIZE);
+        struct tlob_mark *mark;
+        void *handle = load(path, &mark), *page;
+
+        if (mark->reserved[1] != 1)
+                errx(EXIT_FAILURE, "it is not registered");
+        for (int i = STDERR_FILENO + 1; closes && i < DESCRIPTORS; i++)
+                (void) close(i);
         if (dlclose(handle) != 0 || dlopen(path, RTLD_NOW | RTLD_NOLOAD))
                 errx(EXIT_FAILURE, "it is not unloaded");
         page = (void *) ((uintptr_t) mark & ~(size - 1));
@@ -105,9 +121,37 @@ static void unloaded(const char *path) {
         (void) printf("unloaded\n");
         (void) fflush(stdout);
         await_line();
-        for (size_t i = 0; i < size / sizeof(*mark); i++)
+        for (size_t i = 0; i < size / sizeof(uint64_t); i++)
                 if (((uint64_t *) page)[i] != 0)
                         errx(EXIT_FAILURE, "something was written there");
+}
+
+static void reloaded(const char *path) {
+        int first = fcntl(STDIN_FILENO, F_DUPFD, 64);
+        struct tlob_mark *mark;
+
+        (void) close(first);
+        for (unsigned i = 0; i < RELOADS; i++)
+                if (dlclose(load(path, &mark)) != 0)
+                        errx(EXIT_FAILURE, "%s", dlerror());
+        if (fcntl(STDIN_FILENO, F_DUPFD, 64) != first)
+                errx(EXIT_FAILURE, "descriptors are left");
+}
+
+static void *sleep_on(void *arg) {
+        (void) pause();
+        return arg;
+}
+
+static void late(const char *path) {
+        struct tlob_mark *mark;
+        pthread_t thread;
+
+        if (pthread_create(&thread, NULL, sleep_on, NULL) != 0)
+                errx(EXIT_FAILURE, "no thread");
+        (void) load(path, &mark);
+        if (mark->reserved[1] || mark->reserved[2])
+                errx(EXIT_FAILURE, "it is registered");
 }
 
 int main(int argc, char *argv[]) {
@@ -121,7 +165,13 @@ int main(int argc, char *argv[]) {
         else if (strcmp(how, "forked") == 0)
                 forked();
         else if (strcmp(how, "unloaded") == 0 && argc == 3)
-                unloaded(argv[2]);
+                unloaded(argv[2], 0);
+        else if (strcmp(how, "forgotten") == 0 && argc == 3)
+                unloaded(argv[2], 1);
+        else if (strcmp(how, "reloaded") == 0 && argc == 3)
+                reloaded(argv[2]);
+        else if (strcmp(how, "late") == 0 && argc == 3)
+                late(argv[2]);
         else
                 make_windows();
         (void) printf("well\n");

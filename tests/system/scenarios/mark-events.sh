@@ -80,7 +80,7 @@ harmless() { # TEXT ARGUMENT...
         echo 1 >$events/enable
         : >$beside/trace
         echo go >&$go
-        if [ "$2" = unloaded ]; then
+        if [ "$2" = unloaded ] || [ "$2" = forgotten ]; then
                 until_true grep -q unloaded "$run/said"
                 echo 0 >$events/enable
                 echo 1 >$events/enable
@@ -103,6 +103,9 @@ harmless "its descriptors are closed, and others" closed "$run/file"
 harmless "it forks" forked
 equal "those of children are there, too" "$n_seen" 600
 harmless "a library with marks is unloaded" unloaded "$tests/libevent-marks.so"
+harmless "and by who has closed all descriptors" forgotten "$tests/libevent-marks.so"
+harmless "it comes and goes" reloaded "$tests/libevent-marks.so"
+harmless "it comes when there are threads" late "$tests/libevent-marks.so"
 
 # A service that may not open the file, and gets it from systemd (OpenFile= of 253 and later).
 exec {data}<>/sys/kernel/tracing/user_events_data
