@@ -8,6 +8,7 @@
  *     BudgetSec=20ms
  *
  * cc $(pkg-config --cflags tlob-mark) -O2 -o mark mark.c
+ * Add -DTLOB_MARK_JOIN for windows without traps, -DTLOB_MARK_USER_EVENTS for perf and ftrace.
  * usage: mark [REQUESTS]
  */
 
