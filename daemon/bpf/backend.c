@@ -408,7 +408,7 @@ static const char *const *bpf_backend_limitations(Backend *backend) {
         BpfBackend *b = BPF(backend);
 
         return limitations_update(&b->limitations, &b->programs, &b->price,
-                                  b->pins && b->programs.multi);
+                                  b->pins && b->programs.multi, b->late.user_events);
 }
 
 /* Said once: what is missed from then on is counted. */

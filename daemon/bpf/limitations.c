@@ -72,7 +72,7 @@ static size_t describe_counters(Limitations *l, const BpfPrograms *programs, siz
                   "slept was determined later" },
         };
 
-        _Static_assert(ELEMENTSOF(counters) + 4 <= LIMITATIONS_MAX, "LIMITATIONS_MAX is too small");
+        _Static_assert(ELEMENTSOF(counters) + 6 <= LIMITATIONS_MAX, "LIMITATIONS_MAX is too small");
 
         for (size_t i = 0; i < ELEMENTSOF(counters); i++) {
                 __u64 count = __atomic_load_n(counters[i].n, __ATOMIC_RELAXED);
@@ -86,9 +86,12 @@ static size_t describe_counters(Limitations *l, const BpfPrograms *programs, siz
 }
 
 const char *const *limitations_update(Limitations *l, const BpfPrograms *programs,
-                                      const Price *price, bool has_pins) {
+                                      const Price *price, bool has_pins, bool has_user_events) {
         size_t n = describe_abilities(l, programs, has_pins);
 
+        if (has_user_events)
+                l->sentences[n++] = "Events of programs are not seen on CPUs that are switched on "
+                                    "later, as most are after a suspend, until tlobd is restarted";
         if (price->hit.ns[PROBE_STEPPED] == 0)
                 l->sentences[n++] = "What a probe costs here could not be measured: CPULimit= has "
                                     "no effect";

@@ -11,7 +11,7 @@
  * What the BPF back end cannot promise on this machine, and what went wrong so far, as sentences.
  */
 
-#define LIMITATIONS_MAX 12
+#define LIMITATIONS_MAX 13
 #define LIMITATION_MAX  160
 
 typedef struct Limitations {
@@ -21,10 +21,10 @@ typedef struct Limitations {
 
 /*
  * As of now. has_pins: probes do not have to be taken away one by one when the daemon dies, as they
- * are where each is a perf event (seen on 6.1). The result is owned by limitations, and valid until
- * the next call.
+ * are where each is a perf event (seen on 6.1). has_user_events: events that programs write are, or
+ * were, measured. The result is owned by limitations, and valid until the next call.
  */
 const char *const *limitations_update(Limitations *limitations, const BpfPrograms *programs,
-                                      const Price *price, bool has_pins);
+                                      const Price *price, bool has_pins, bool has_user_events);
 
 #endif

@@ -80,6 +80,7 @@ refuse "one event is not two" 1 "are the same event" \
 equal "between them are others, and one that does not end" \
         "$(field writing.service/between '.Counters | [.starts, .["in-budget"], .open] | @csv')" '"20,19,1"'
 tlobctl show writing.service/request | sed 's/^/# /'
+holds "what is not seen is said" "$(tlobctl status -j)" 'any(.Limitations[]; test("Events of programs are not seen"))'
 all_ended() {
         journalctl --sync
         [ "$(journalctl --boot -q -t tlob -o cat TLOB_BINDING=writing.service/request TLOB_END=stop | wc -l)" = 20 ]
