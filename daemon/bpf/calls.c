@@ -52,7 +52,7 @@ static void detach_pair(Calls *calls) {
         for (size_t i = 0; !pair && i < ELEMENTSOF(links); i++)
                 (void) bpf_link__destroy(links[i]);
         detacher_push(calls->leaving, pair);
-        calls->begin = calls->end = (CallLink){};
+        calls->begin = calls->end = (PinnedLink){};
 }
 
 void calls_done(Calls *calls) {
@@ -68,16 +68,6 @@ static int await_pair(Calls *calls) {
                 return 0;
         calls->leaving = detacher_free(calls->leaving);
         return detacher_new(&calls->leaving);
-}
-
-static int link_begin(const Calls *calls, const struct bpf_program *program, CallLink *link) {
-        link->link = bpf_program__attach(program);
-        if (!link->link)
-                return -errno;
-        /* Then it goes on without us. */
-        if (calls->pins)
-                (void) pins_add(calls->pins, bpf_link__fd(link->link), 0, &link->pin);
-        return 0;
 }
 
 /* The shortest time of some rounds, for one call that nobody measures. */
@@ -130,9 +120,9 @@ static int attach_pair(Calls *calls) {
                 r = await_pair(calls);
         if (r < 0)
                 return r;
-        r = link_begin(calls, end, &calls->end);
+        r = pins_attach(calls->pins, end, &calls->end);
         if (r >= 0)
-                r = link_begin(calls, begin, &calls->begin);
+                r = pins_attach(calls->pins, begin, &calls->begin);
         if (r < 0) {
                 detach_pair(calls);
                 return r;

@@ -16,13 +16,6 @@
  * attached with the first such call, and gone with the last.
  */
 
-struct bpf_link;
-
-typedef struct CallLink {
-        struct bpf_link *link; /* NULL: it is not attached */
-        uint64_t pin;          /* 0: there is none */
-} CallLink;
-
 typedef struct Calls {
         const BpfPrograms *programs; /* NULL: not set up, and nothing is to be done */
         LatePrograms *late;
@@ -32,8 +25,8 @@ typedef struct Calls {
         uint64_t n_hits_before;  /* when the pair of ours came, or its price has changed */
         uint64_t cost_before_ns; /* from the former to the latter */
         Detacher *leaving;       /* takes pairs of ours out of the kernel; NULL: there was none */
-        CallLink begin;
-        CallLink end;
+        PinnedLink begin;
+        PinnedLink end;
 } Calls;
 
 /* late and pins stay the caller's. */

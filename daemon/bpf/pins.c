@@ -20,6 +20,7 @@
 #include "bpf/pins.h"
 
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/magic.h>
@@ -182,6 +183,15 @@ static void remove_name(const Pins *pins, const char *name) {
         for (unsigned i = 0; i < TRIES_MAX; i++)
                 if (unlinkat(pins->fd, name, 0) >= 0 || errno == ENOENT)
                         return;
+}
+
+int pins_attach(Pins *pins, const struct bpf_program *program, PinnedLink *ret) {
+        ret->link = bpf_program__attach(program);
+        if (!ret->link)
+                return -errno;
+        if (pins)
+                (void) pins_add(pins, bpf_link__fd(ret->link), 0, &ret->pin);
+        return 0;
 }
 
 void pins_remove(const Pins *pins, uint64_t pin) {

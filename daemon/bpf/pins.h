@@ -16,6 +16,15 @@
 
 typedef struct Pins Pins;
 
+struct bpf_link;
+struct bpf_program;
+
+/* A program that is attached, and goes on without us if its link is pinned. */
+typedef struct PinnedLink {
+        struct bpf_link *link; /* NULL: it is not attached */
+        uint64_t pin;          /* 0: there is none */
+} PinnedLink;
+
 /*
  * keep_fd: where to make a directory for them; NULL: they are in a file system of their own.
  * Returns 0, or a negative errno: links must be kept by their descriptors then.
@@ -44,6 +53,9 @@ int pins_get_fd(const Pins *pins);
  * never 0.
  */
 int pins_add(Pins *pins, int link_fd, uint32_t group, uint64_t *ret_pin);
+
+/* Attaches the program, and keeps its link if it can. pins: NULL: there are none. */
+int pins_attach(Pins *pins, const struct bpf_program *program, PinnedLink *ret);
 
 /*
  * A descriptor of the link, which is pinned no longer: to close it ends the link. Can be called by

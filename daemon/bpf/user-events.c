@@ -25,9 +25,9 @@ void user_events_init(UserEvents *events, LatePrograms *late, Pins *pins, size_t
 }
 
 void user_events_done(UserEvents *events) {
-        if (events->pin)
-                pins_remove(events->pins, events->pin);
-        (void) bpf_link__destroy(events->link);
+        if (events->program.pin)
+                pins_remove(events->pins, events->program.pin);
+        (void) bpf_link__destroy(events->program.link);
         *events = (UserEvents){};
 }
 
@@ -36,15 +36,7 @@ static int attach_program(UserEvents *events) {
         int r;
 
         r = late_programs_get_user_events(events->late, &program);
-        if (r < 0)
-                return r;
-        events->link = bpf_program__attach(program);
-        if (!events->link)
-                return -errno;
-        /* Then it goes on without us. */
-        if (events->pins)
-                (void) pins_add(events->pins, bpf_link__fd(events->link), 0, &events->pin);
-        return 0;
+        return r < 0 ? r : pins_attach(events->pins, program, &events->program);
 }
 
 static int open_on_cpu(struct perf_event_attr attr, uint32_t cpu, int map_fd) {
@@ -71,7 +63,7 @@ int user_events_attach(UserEvents *events, uint64_t number, uint32_t side, uint6
         struct bpf_map_create_opts opts;
         int r;
 
-        r = events->link ? 0 : attach_program(events);
+        r = events->program.link ? 0 : attach_program(events);
         if (r < 0)
                 return r;
         opts_init(&opts);

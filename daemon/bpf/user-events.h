@@ -13,14 +13,11 @@
  * that is told of all of them, which comes with the first and goes with the daemon.
  */
 
-struct bpf_link;
-
 typedef struct UserEvents {
         LatePrograms *late; /* NULL: not set up */
         Pins *pins;         /* NULL: there are none */
         size_t n_cpus;
-        struct bpf_link *link; /* NULL: it is not attached */
-        uint64_t pin;          /* 0: there is none */
+        PinnedLink program;
 } UserEvents;
 
 /* late and pins stay the caller's. n_cpus: that there can be. */
