@@ -92,7 +92,7 @@ TLOB_INLINE_ int tlob_event_is_asked_for_(const struct tlob_mark *mark) {
         return *(const volatile unsigned short *) &mark->reserved[2] & 0x8000;
 }
 
-__attribute__((visibility("hidden"), weak)) struct tlob_events tlob_events_v1 = { 0, 0, 0, 0, 0 };
+TLOB_SHARED_ struct tlob_events tlob_events_v1 = { 0, 0, 0, 0, 0 };
 
 static inline int tlob_events_fd_is_ours_(const struct tlob_events *events) {
         struct stat st;
@@ -161,7 +161,7 @@ static inline int tlob_events_may_register_(void) {
 }
 
 /* As the program or library is loaded; several files may have the mark. */
-__attribute__((visibility("hidden"), weak)) void tlob_event_register_v1(struct tlob_mark *mark) {
+TLOB_SHARED_ void tlob_event_register_v1(struct tlob_mark *mark) {
         struct tlob_user_reg reg;
         int error = errno;
 
@@ -190,7 +190,7 @@ __attribute__((visibility("hidden"), weak)) void tlob_event_register_v1(struct t
  * As it is unloaded: the kernel must not write where something else may be soon. Any descriptor of
  * the file will do.
  */
-__attribute__((visibility("hidden"), weak)) void tlob_event_unregister_v1(struct tlob_mark *mark) {
+TLOB_SHARED_ void tlob_event_unregister_v1(struct tlob_mark *mark) {
         struct tlob_user_unreg unreg;
         int error = errno, is_ours, fd;
 
@@ -212,10 +212,8 @@ __attribute__((visibility("hidden"), weak)) void tlob_event_unregister_v1(struct
         errno = error;
 }
 
-__attribute__((visibility("hidden"), weak)) void tlob_event_write_v1(const char *name,
-                                                                     unsigned int size,
-                                                                     unsigned char phase,
-                                                                     unsigned long long key) {
+TLOB_SHARED_ void tlob_event_write_v1(const char *name, unsigned int size, unsigned char phase,
+                                      unsigned long long key) {
         struct tlob_event event;
         struct iovec parts[2];
         int error = errno;

@@ -48,8 +48,6 @@
 extern "C" {
 #endif
 
-#define TLOB_SHARED_ __attribute__((visibility("hidden"), weak))
-
 /*
  * Of the process, in memory that is empty after fork(): the child is one of its own, which has
  * joined nothing.

@@ -78,6 +78,9 @@ struct tlob_mark {
 
 #if TLOB_MARK_IS_COMPILED_
 
+/* One of each in a program or library, whichever file it comes from. */
+#define TLOB_SHARED_ __attribute__((visibility("hidden"), weak))
+
 /*
  * A piece of the section that aligns it to a page, once in a program. Otherwise it can begin in the
  * page of the file with which another segment ends: lld gives what is written to only at the start
