@@ -56,19 +56,12 @@ static uint64_t join(Bench *bench) {
 }
 
 static int set_up(Bench *bench) {
-        BackendConfig config = bench_backend_config;
         BenchCgroup cgroup;
-        char socket[64];
         int r;
 
-        (void) snprintf(socket, sizeof(socket), "/tmp/tlob-bench-%i", getpid());
-        if (setenv("TLOB_BENCH_MARKS", socket, true) < 0)
-                return -errno;
-        config.marks_socket = socket;
-        config.mark_pages_max = PAGES;
         r = bench_cgroups(1, &cgroup);
         if (r >= 0)
-                r = bench_backend_new(&config, &bench->backend);
+                r = bench_backend_new_joined(PAGES, &bench->backend);
         if (r >= 0)
                 r = bench_add_mark(bench->backend, "joined", "10s", cgroup, &bench->joined);
         if (r >= 0)

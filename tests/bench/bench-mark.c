@@ -129,20 +129,13 @@ static int join(Bench *bench) {
 }
 
 static int set_up(Bench *bench) {
-        BackendConfig config = bench_backend_config;
-        char socket[64];
         int r;
 
-        (void) snprintf(socket, sizeof(socket), "/tmp/tlob-bench-%i", getpid());
-        if (setenv("TLOB_BENCH_MARKS", socket, true) < 0)
-                return -errno;
-        config.marks_socket = socket;
-        config.mark_pages_max = 1;
         r = bench_pin();
         if (r >= 0)
                 r = bench_cgroups(1, &bench->cgroup);
         if (r >= 0)
-                r = bench_backend_new(&config, &bench->backend);
+                r = bench_backend_new_joined(1, &bench->backend);
         if (r >= 0)
                 r = bench_add_mark(bench->backend, "window", "10ms", BENCH_UNCONFINED,
                                    &bench->window);

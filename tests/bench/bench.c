@@ -181,6 +181,18 @@ int bench_backend_new(const BackendConfig *config, Backend **ret) {
         return 0;
 }
 
+int bench_backend_new_joined(unsigned n, Backend **ret) {
+        BackendConfig config = bench_backend_config;
+        char socket[64];
+
+        (void) snprintf(socket, sizeof(socket), "/tmp/tlob-bench-%i", getpid());
+        if (setenv("TLOB_BENCH_MARKS", socket, true) < 0)
+                return -errno;
+        config.marks_socket = socket;
+        config.mark_pages_max = n;
+        return bench_backend_new(&config, ret);
+}
+
 Backend *bench_backend_free(Backend *backend) {
         return backend ? backend->ops->free(backend) : NULL;
 }

@@ -67,6 +67,9 @@ int bench_cgroups(size_t n, BenchCgroup ret[static n]);
 extern const BackendConfig bench_backend_config;
 
 int bench_backend_new(const BackendConfig *config, Backend **ret);
+
+/* The same with a socket for marks that are measured without traps (joined.h), for n processes. */
+int bench_backend_new_joined(unsigned n, Backend **ret);
 Backend *bench_backend_free(Backend *backend);
 DEFINE_CLEANUP(Backend, bench_backend_free);
 
