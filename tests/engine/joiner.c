@@ -144,10 +144,11 @@ static void idle(unsigned long ns) {
 }
 
 static void spin(unsigned long ns) {
-        uint64_t start_ns = now_ns();
+        uint64_t start_ns = now_ns(), begun_ns;
 
         begin();
-        while (now_ns() - start_ns < ns)
+        begun_ns = now_ns();
+        while (now_ns() - begun_ns < ns)
                 ;
         end();
         report("spin", start_ns);
