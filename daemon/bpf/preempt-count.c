@@ -12,38 +12,9 @@
 #include <stdbool.h>
 
 #include "base/cleanup.h"
+#include "bpf/kernel-types.h"
 
 #if defined(__x86_64__)
-
-/* Where in a structure, or in one without a name inside it, the member of that name is; in bits. */
-static bool find_in_type(const struct btf *btf, const struct btf_type *type, const char *name,
-                         uint32_t *ret_offset) {
-        const struct btf_member *member = btf_members(type);
-
-        for (uint32_t i = 0; i < btf_vlen(type); i++, member++) {
-                const char *own = btf__name_by_offset(btf, member->name_off);
-                const struct btf_type *inner = btf__type_by_id(btf, member->type);
-                uint32_t offset = btf_member_bit_offset(type, i);
-
-                if (streq(own, name)) {
-                        *ret_offset = offset;
-                        return true;
-                }
-                if (*own == '\0' && btf_is_composite(inner) &&
-                    find_in_type(btf, inner, name, ret_offset)) {
-                        *ret_offset += offset;
-                        return true;
-                }
-        }
-        return false;
-}
-
-static bool find_member(const struct btf *btf, const char *in, const char *name,
-                        uint32_t *ret_offset) {
-        int id = btf__find_by_name_kind(btf, in, BTF_KIND_STRUCT);
-
-        return id > 0 && find_in_type(btf, btf__type_by_id(btf, (uint32_t) id), name, ret_offset);
-}
 
 static bool find_variable(const struct btf *btf, const char *name, int64_t *ret_offset) {
         int id = btf__find_by_name_kind(btf, ".data..percpu", BTF_KIND_DATASEC);
@@ -71,7 +42,7 @@ static bool find_count(const struct btf *btf, int64_t *ret_offset) {
 
         if (find_variable(btf, "__preempt_count", ret_offset))
                 return true;
-        if (!find_member(btf, "pcpu_hot", "preempt_count", &bits) ||
+        if (!kernel_types_find_member(btf, "pcpu_hot", "preempt_count", &bits) ||
             !find_variable(btf, "pcpu_hot", ret_offset))
                 return false;
         *ret_offset += bits / 8;
@@ -83,8 +54,8 @@ int64_t preempt_count_find(const struct btf *btf) {
         uint32_t bits;
 
         /* The way from a task to the queue (CONFIG_FAIR_GROUP_SCHED). */
-        if (!find_member(btf, "sched_entity", "cfs_rq", &bits) ||
-            !find_member(btf, "cfs_rq", "rq", &bits))
+        if (!kernel_types_find_member(btf, "sched_entity", "cfs_rq", &bits) ||
+            !kernel_types_find_member(btf, "cfs_rq", "rq", &bits))
                 return 0;
         return find_count(btf, &count) && find_variable(btf, "runqueues", &queue) ? count - queue
                                                                                   : 0;
