@@ -45,6 +45,8 @@ void binding_read_probes(Binding *binding, int fd) {
         free(resolved->start_code);
         resolved->start_code = decoder_describe(fd, sites->start.offset);
         resolved->start_kind = kind_of_site(&sites->start, fd);
+        if (resolved->start_kind == PROBE_RETURN)
+                resolved->start_kind = PROBE_STEPPED; /* a start does not return */
         switch (sites->how) {
         case TLOB_STOP_PLACE:
                 resolved->stop_kind = kind_of_site(&sites->stop, fd);

@@ -7,7 +7,7 @@
  * and nop. Of longer nops, it knows those that it writes itself, each by all of its bytes: from
  * Linux 6.18 on those of up to 8 bytes, of which it replaces that of 5 by a call; from Linux 7.2
  * on those of up to 10, of which it replaces that of 10, and that of 5 no more (seen on 6.18, 7.1,
- * 7.2 and 7.3). All else is stepped: ret and pop too.
+ * 7.2 and 7.3). All else is stepped: ret and pop too. A program on the probe may do better for ret.
  *
  * It takes no probe on what has a prefix of a segment (but of FS and GS) or LOCK, as that nop of 10
  * bytes is before 7.2. Where no process maps the file yet, it does not say so: each that does maps
@@ -38,6 +38,7 @@ const char *probe_kind_to_string(ProbeKind kind) {
                 [PROBE_UNKNOWN] = "",
                 [PROBE_OPTIMISED] = "optimised",
                 [PROBE_EMULATED] = "emulated",
+                [PROBE_RETURN] = "single-stepped",
                 [PROBE_STEPPED] = "single-stepped",
         };
 
@@ -61,6 +62,12 @@ static bool is_branch(const uint8_t *code, size_t size) {
         if (code[0] == 0x0f)
                 return size > 1 && (code[1] & 0xf0) == 0x80;
         return code[0] == 0xe8 || code[0] == 0xe9 || code[0] == 0xeb || (code[0] & 0xf0) == 0x70;
+}
+
+/* One that takes the address from the stack, and no more; also as old processors wanted it. */
+static bool is_return(const uint8_t *code, size_t size) {
+        return code[0] == 0xc3 ||
+               (size > 1 && (code[0] == 0xf2 || code[0] == 0xf3) && code[1] == 0xc3);
 }
 
 static bool is_long_nop(const uint8_t *code, size_t size) {
@@ -148,7 +155,7 @@ ProbeKind probe_kind_of_code(const uint8_t *code, size_t size, ProbeNops nops) {
                 return PROBE_EMULATED;
         if (is_branch(code + n, size - n) && !memchr(code, OPERAND_SIZE, n))
                 return PROBE_EMULATED;
-        return PROBE_STEPPED;
+        return is_return(code, size) ? PROBE_RETURN : PROBE_STEPPED;
 }
 
 ProbeNops probe_nops_of_kernel(void) {
@@ -224,9 +231,12 @@ char *probe_kind_describe_cost(ProbeKind kind, const ProbePrices *prices) {
         static const char *const costs[PROBE_N_KINDS] = {
                 [PROBE_OPTIMISED] = "0.2 to 0.6 us",
                 [PROBE_EMULATED] = "0.5 to 0.8 us",
+                [PROBE_RETURN] = "6 to 11 us",
                 [PROBE_STEPPED] = "6 to 11 us",
         };
-        const char *how = kind == PROBE_STEPPED ? " (single-stepped)" : "";
+        bool stepped = kind == PROBE_STEPPED ||
+                       (kind == PROBE_RETURN && !(prices && prices->returns_at_once));
+        const char *how = stepped ? " (single-stepped)" : "";
         uint64_t ns = prices ? prices->ns[kind] : 0;
 
         if (kind == PROBE_UNKNOWN)

@@ -11,11 +11,12 @@ typedef enum ProbeKind {
         PROBE_UNKNOWN,
         PROBE_OPTIMISED, /* a nop becomes a call: no trap */
         PROBE_EMULATED,  /* one trap */
+        PROBE_RETURN,    /* stepped, if not by the programs on the probe: see ProbePrices */
         PROBE_STEPPED,   /* executed somewhere else, in a single step: two traps */
         PROBE_N_KINDS,
 } ProbeKind;
 
-/* "emulated"; "": unknown. */
+/* "emulated"; "": unknown. Of a return, what the kernel itself does. */
 const char *probe_kind_to_string(ProbeKind kind);
 
 #define PROBE_CODE_MAX 15 /* bytes of an instruction */
@@ -69,6 +70,7 @@ bool probe_is_on_nop(int fd, uint64_t offset);
 /* What a probe takes from whoever runs into it, on the machine where that was measured. */
 typedef struct ProbePrices {
         uint64_t ns[PROBE_N_KINDS]; /* 0: not known */
+        bool returns_at_once;       /* at a stop, PROBE_RETURN takes no step */
 } ProbePrices;
 
 /*

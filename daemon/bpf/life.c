@@ -366,7 +366,7 @@ static int init_readers(BpfBackend *b, const BackendConfig *config) {
 static void init_price(BpfBackend *b) {
         struct tlob_bpf__bss *bss = b->programs.bpf->bss;
 
-        price_find(&b->price, bpf_programs_start_fd(&b->programs), b->programs.multi, b->detacher);
+        price_find(&b->price, &b->programs, b->detacher);
         /* Whoever was before us may not have looked. */
         bss->hits_alarm = 0;
         bss->hits_pace_ns = hits_get_pace(b->price.hit.ns[PROBE_STEPPED]);

@@ -27,6 +27,7 @@
 void price_nop5(void);
 void price_nop10(void);
 void price_emulated(void);
+void price_return(void);
 void price_stepped(void);
 
 #if defined(__x86_64__)
@@ -37,6 +38,8 @@ __asm__(".pushsection .text\n"
         "price_nop10: .byte 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00\n ret\n"
         ".type price_emulated, @function\n"
         "price_emulated: nop\n ret\n"
+        ".type price_return, @function\n"
+        "price_return: ret\n"
         ".type price_stepped, @function\n"
         "price_stepped: xor %eax, %eax\n ret\n"
         ".popsection\n");
@@ -49,6 +52,8 @@ __asm__(".pushsection .text\n"
         "price_nop10: nop\n ret\n"
         ".type price_emulated, %function\n"
         "price_emulated: b 1f\n 1: ret\n"
+        ".type price_return, %function\n"
+        "price_return: ret\n"
         ".type price_stepped, %function\n"
         "price_stepped: mov x0, xzr\n ret\n"
         ".popsection\n");
@@ -63,6 +68,10 @@ __attribute__((noinline)) void price_nop10(void) {
 
 __attribute__((noinline)) void price_emulated(void) {
         __asm__ volatile("nop");
+}
+
+__attribute__((noinline)) void price_return(void) {
+        __asm__ volatile("" ::: "memory");
 }
 
 __attribute__((noinline)) void price_stepped(void) {
@@ -208,6 +217,7 @@ static Function function_for(ProbeKind kind) {
         static const Function functions[PROBE_N_KINDS] = {
                 [PROBE_OPTIMISED] = price_nop5,
                 [PROBE_EMULATED] = price_emulated,
+                [PROBE_RETURN] = price_return,
                 [PROBE_STEPPED] = price_stepped,
         };
 
@@ -216,19 +226,26 @@ static Function function_for(ProbeKind kind) {
                        : functions[kind];
 }
 
-/* The program finds no site for that cookie, and comes back at once. A window takes more. */
-void price_find(Price *price, int prog_fd, bool multi, Detacher *detacher) {
-        UprobeSpec spec = { .prog_fd = prog_fd, .multi = multi, .cookie = UINT32_MAX };
+/* The programs find no site for that cookie, and come back at once. A window takes more. */
+void price_find(Price *price, const BpfPrograms *programs, Detacher *detacher) {
+        UprobeSpec spec = { .multi = programs->multi, .cookie = UINT32_MAX };
         _cleanup_close_ int fd = -EBADF;
 
-        *price = (Price){ .timer_ns = time_timer() };
+        *price = (Price){
+                .timer_ns = time_timer(),
+                .hit.returns_at_once = programs->sets_registers,
+        };
         fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
         if (fd < 0)
                 return;
         spec.file_fd = fd;
-        for (ProbeKind kind = PROBE_UNKNOWN; kind < PROBE_N_KINDS; kind++)
-                if (kind != PROBE_UNKNOWN)
-                        price->hit.ns[kind] = time_hit(&spec, function_for(kind), detacher);
+        for (ProbeKind kind = PROBE_UNKNOWN; kind < PROBE_N_KINDS; kind++) {
+                if (kind == PROBE_UNKNOWN)
+                        continue;
+                spec.prog_fd = kind == PROBE_RETURN ? bpf_programs_stop_fd(programs)
+                                                    : bpf_programs_start_fd(programs);
+                price->hit.ns[kind] = time_hit(&spec, function_for(kind), detacher);
+        }
         price->hit.ns[PROBE_UNKNOWN] = price->hit.ns[PROBE_EMULATED];
         price->window_ns = time_window(price->hit.ns[PROBE_EMULATED]);
         for (ProbeKind kind = PROBE_UNKNOWN; kind < PROBE_N_KINDS; kind++)

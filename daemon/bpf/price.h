@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "bpf/detacher.h"
+#include "bpf/programs.h"
 #include "elf/probe-kind.h"
 
 /*
@@ -19,9 +20,9 @@ typedef struct Price {
 } Price;
 
 /*
- * Calls a function of our own some hundred times with and without probes of that program on it. The
- * cookie must be no site's. multi: as in UprobeSpec. What fails is not known then.
+ * Calls functions of our own some hundred times with and without probes of the programs on them.
+ * What fails is not known then.
  */
-void price_find(Price *price, int prog_fd, bool multi, Detacher *detacher);
+void price_find(Price *price, const BpfPrograms *programs, Detacher *detacher);
 
 #endif

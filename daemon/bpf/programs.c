@@ -26,6 +26,7 @@
 #include "bpf/layout.h"
 #include "bpf/opts.h"
 #include "bpf/preempt-count.h"
+#include "bpf/registers.h"
 #include "bpf/skeleton.h"
 #include "bpf/uprobe-timers.h"
 #include "bpf/uprobe.h"
@@ -141,6 +142,7 @@ static void find_abilities(BpfPrograms *programs) {
                 return;
         programs->has_calls = bpf_programs_find_calls(btf);
         programs->preempt_count = preempt_count_find(btf);
+        programs->sets_registers = programs->multi && registers_can_be_set(btf);
         btf__free(btf);
 }
 
@@ -253,6 +255,7 @@ static int load_rung(BpfPrograms *programs, const BackendConfig *config, Deadlin
         bpf->rodata->per_cpu_offset = programs->symbols.per_cpu_offset;
         bpf->rodata->steal_time = programs->symbols.steal_time;
         bpf->rodata->preempt_count = programs->preempt_count;
+        bpf->rodata->sets_registers = programs->sets_registers;
         memcpy(bpf->rodata->interrupts, &programs->symbols.interrupts, sizeof(struct tlob_text));
         memcpy(bpf->rodata->softirqs, &programs->symbols.softirqs, sizeof(struct tlob_text));
         memcpy(bpf->rodata->network, &programs->symbols.network, sizeof(struct tlob_text));

@@ -26,6 +26,7 @@ typedef struct BpfPrograms {
         bool stack_from_task;  /* a timer can take the stack of its task */
         bool has_calls;        /* this kernel tells of system calls */
         int64_t preempt_count; /* where it counts interrupts, 0: it does not tell */
+        bool sets_registers;   /* of tasks on probes: return instructions are not stepped */
         Pins *pins;            /* not owned; NULL: there are none */
         bool pinned;           /* all maps and hooks are */
         bool inherits;         /* the maps of a predecessor */

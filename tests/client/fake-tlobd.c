@@ -176,7 +176,7 @@ static int on_add(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                                 "1 way out: 1 tail call (to other), whose time is not measured");
         else if (streq(binding.start, "plain"))
                 (void) snprintf(binding.stop_note, sizeof(binding.stop_note),
-                                "1 way out: 1 return (single-stepped)");
+                                "1 way out: 1 return");
         (void) snprintf(binding.name, sizeof(binding.name), "%s", name);
         (void) snprintf(binding.source, sizeof(binding.source),
                         "/run/tlob/bindings.d/tlobctl-%s.conf:1", name);
@@ -333,9 +333,8 @@ static int on_verify(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return sd_bus_reply_method_return(
                 m, "a{sv}", 10, "executable", "s", binding.executable, "build-id", "s", "abcdef",
                 "start", "s", binding.start, "start-offset", "t", UINT64_C(0x1000), "stop", "s",
-                binding.stop, "ways-out", "u", 1, "stop-note", "s",
-                "1 way out: 1 return (single-stepped)", "cost", "s",
-                "The probes are in all 3 processes that map it", "unwinding-cost", "s",
+                binding.stop, "ways-out", "u", 1, "stop-note", "s", "1 way out: 1 return", "cost",
+                "s", "The probes are in all 3 processes that map it", "unwinding-cost", "s",
                 "Each exception takes longer", "backend", "s", "bpf");
 }
 

@@ -245,10 +245,9 @@ static void test_start_at_endbr(void **state) {
 
 static void test_notes(void **state) {
         assert_note("one_return", "other", NULL);
-        assert_note("one_return", "return", "1 way out: 1 return (single-stepped)");
-        assert_note("in_parts", "return", "3 ways out: 3 returns (single-stepped)");
-        assert_note("to_itself", "return",
-                    "2 ways out: 1 return (single-stepped), 1 tail call (to to_itself),");
+        assert_note("one_return", "return", "1 way out: 1 return");
+        assert_note("in_parts", "return", "3 ways out: 3 returns");
+        assert_note("to_itself", "return", "2 ways out: 1 return, 1 tail call (to to_itself),");
         assert_note("tail_call", "return",
                     "2 ways out: 2 tail calls (to other), whose time is not measured");
         assert_note("calls_hidden", "return",
@@ -268,11 +267,11 @@ static void assert_kinds(const char *start, const char *stop, ProbeKind at_start
 
 /* Of the instructions that the probes are on: not endbr64, and of several ways out the dearest. */
 static void test_kinds(void **state) {
-        assert_kinds("one_return", "return", PROBE_EMULATED, PROBE_STEPPED);
+        assert_kinds("one_return", "return", PROBE_EMULATED, PROBE_RETURN);
         assert_kinds("one_return", "return-probe", PROBE_EMULATED, PROBE_EMULATED);
         assert_kinds("two_returns", "two_returns+2", PROBE_STEPPED, PROBE_EMULATED);
         assert_kinds("calls_hidden", "return", PROBE_STEPPED, PROBE_EMULATED);
-        assert_kinds("to_itself", "return", PROBE_STEPPED, PROBE_STEPPED);
+        assert_kinds("to_itself", "return", PROBE_STEPPED, PROBE_RETURN);
 }
 
 static void test_go(void **state) {
@@ -298,7 +297,7 @@ static void test_go_function(void **state) {
         assert_int_equal(binding->resolved.sites.how, TLOB_STOP_GO);
         assert_false(binding->resolved.sites.has_frame);
         assert_ok(binding_describe_stop(binding, &note));
-        assert_non_null(strstr(note, "2 ways out: 2 returns (single-stepped). Calls in which the "
+        assert_non_null(strstr(note, "2 ways out: 2 returns. Calls in which the "
                                      "goroutine waits"));
         assert_ok(binding_set_key(binding, "Start", "main.work+6", NULL));
         assert_refused(binding, "is not the beginning of 'main.work'");

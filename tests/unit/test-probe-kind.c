@@ -32,8 +32,6 @@ static void test_emulated(void **state) {
 }
 
 static void test_stepped(void **state) {
-        assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0xc3);                   /* ret */
-        assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0xf3, 0xc3);             /* rep ret */
         assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0x5d);                   /* pop %rbp */
         assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0xf3, 0x0f, 0x1e, 0xfa); /* endbr64 */
         assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0x48, 0x89, 0xe5);       /* mov %rsp, %rbp */
@@ -41,6 +39,17 @@ static void test_stepped(void **state) {
         assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0x66, 0xe8, 0x00, 0x00); /* callw */
         assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0x0f, 0x05);             /* syscall */
         assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0x41, 0x5c);             /* pop %r12 */
+}
+
+/* Those that take anything else from the stack are stepped. */
+static void test_return(void **state) {
+        assert_kind(PROBE_RETURN, PROBE_NOPS_CALL_10, 0xc3);            /* ret */
+        assert_kind(PROBE_RETURN, PROBE_NOPS_SHORT, 0xf3, 0xc3);        /* repz ret */
+        assert_kind(PROBE_RETURN, PROBE_NOPS_SHORT, 0xf2, 0xc3);        /* bnd ret */
+        assert_kind(PROBE_STEPPED, PROBE_NOPS_SHORT, 0xc2, 0x08, 0x00); /* ret $8 */
+        assert_kind(PROBE_STEPPED, PROBE_NOPS_SHORT, 0xcb);             /* lret */
+        assert_kind(PROBE_STEPPED, PROBE_NOPS_SHORT, 0x66, 0xc3);       /* retw */
+        assert_kind(PROBE_STEPPED, PROBE_NOPS_SHORT, 0xf3);
 }
 
 /* Before Linux 6.18 it is an instruction like any other. */
@@ -98,13 +107,19 @@ static void assert_cost(ProbeKind kind, const ProbePrices *prices, const char *e
 
 /* What is known of this machine, and of another one. */
 static void test_costs(void **state) {
-        const ProbePrices here = { .ns[PROBE_EMULATED] = 620, .ns[PROBE_STEPPED] = 22400 };
+        const ProbePrices here = {
+                .ns = { [PROBE_EMULATED] = 620, [PROBE_RETURN] = 22300, [PROBE_STEPPED] = 22400 }
+        };
+        const ProbePrices at_once = { .ns[PROBE_RETURN] = 630, .returns_at_once = true };
 
         assert_null(probe_kind_describe_cost(PROBE_UNKNOWN, NULL));
         assert_cost(PROBE_STEPPED, NULL, "6 to 11 us (single-stepped)");
         assert_cost(PROBE_STEPPED, &here, "22 us (single-stepped)");
         assert_cost(PROBE_EMULATED, &here, "0.6 us");
         assert_cost(PROBE_OPTIMISED, &here, "0.2 to 0.6 us");
+        assert_cost(PROBE_RETURN, NULL, "6 to 11 us (single-stepped)");
+        assert_cost(PROBE_RETURN, &here, "22 us (single-stepped)");
+        assert_cost(PROBE_RETURN, &at_once, "0.6 us");
 }
 
 int main(void) {
@@ -113,6 +128,7 @@ int main(void) {
                 cmocka_unit_test(test_nop_of_five), cmocka_unit_test(test_nop_of_ten),
                 cmocka_unit_test(test_nop_of_nine), cmocka_unit_test(test_refused),
                 cmocka_unit_test(test_cut),         cmocka_unit_test(test_costs),
+                cmocka_unit_test(test_return),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

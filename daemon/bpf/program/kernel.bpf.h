@@ -144,8 +144,28 @@ struct vm_area_struct {
 #if defined(__TARGET_ARCH_x86)
 struct thread_struct {
 	unsigned long fsbase;
+	unsigned long features; /* CONFIG_X86_USER_SHADOW_STACK */
 };
 #endif
+
+struct list_head {
+	struct list_head *next;
+	struct list_head *prev;
+};
+
+struct arch_uprobe {
+	__u8 insn[16]; /* the instruction that the probe is on; x86 */
+};
+
+/* A probe on one place, whoever has set it. */
+struct uprobe {
+	struct list_head consumers; /* since Linux 6.13 */
+	struct arch_uprobe arch;
+};
+
+struct uprobe_task {
+	struct arch_uprobe *auprobe; /* that of the probe whose programs run */
+};
 
 struct rq {
 	__u64 prev_steal_time_rq; /* CONFIG_PARAVIRT_TIME_ACCOUNTING */
@@ -182,6 +202,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	const struct cred *cred;
 	struct task_exec_state *exec_state;
+	struct uprobe_task *utask;
 	unsigned long sas_ss_sp; /* the stack for signal handlers that want one */
 	unsigned long sas_ss_size;
 #if defined(__TARGET_ARCH_x86)

@@ -8,6 +8,7 @@
 #include "bpf/program/lane.bpf.h"
 #include "bpf/program/opening.bpf.h"
 #include "bpf/program/process.bpf.h"
+#include "bpf/program/return.bpf.h"
 #include "bpf/program/site.bpf.h"
 #include "bpf/program/uprobe.bpf.h"
 
@@ -415,7 +416,9 @@ SEC("uprobe")
 int stop_multi(struct pt_regs *ctx)
 {
 	keep_own_stack(ctx, &no_multi_programs);
-	return on_stop(ctx);
+	on_stop(ctx);
+	return_at_once(ctx);
+	return 0;
 }
 
 #endif

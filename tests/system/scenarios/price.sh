@@ -31,7 +31,7 @@ equal "others stay" "$(binding calm.service/cheap State)" active
 matches "and tell on which instruction they start" "$(binding calm.service/cheap StartNote)" \
         '^[a-z]+( [^()]+)? \((emulated|single-stepped|optimised)\)$'
 matches "what that costs here" "$(binding calm.service/cheap Price)" \
-        '^[0-9]+(\.[0-9]+)? us( \(single-stepped\))? at the start and [0-9.]+ us \(single-stepped\) at the stop$'
+        '^[0-9]+(\.[0-9]+)? us( \(single-stepped\))? at the start and [0-9.]+ us( \(single-stepped\))? at the stop$'
 equal "and in which build" "$(binding calm.service/cheap BuildID)" "$(tlobctl verify -j --unit=calm.service | jq -r '.[0].BuildID')"
 systemctl daemon-reload
 systemctl restart busy.service
