@@ -418,7 +418,11 @@ static int describe_exits(const FunctionExits *exits, char **ret) {
         const char *to = exits->successor ? readable_name(exits->successor, text) : NULL;
 
         if (exits->n_returns > 0)
-                returns = sentence_make("%zu return%s", exits->n_returns, plural(exits->n_returns));
+                returns =
+                        sentence_make("%zu return%s%s", exits->n_returns, plural(exits->n_returns),
+                                      exits->depth == 0      ? ""
+                                      : exits->n_returns > 1 ? ", at the stack checks before them"
+                                                             : ", at the stack check before it");
         if (n_jumps > 0)
                 jumps = sentence_make("%zu tail call%s%s%s%s, whose time is not measured", n_jumps,
                                       plural(n_jumps), to ? " (to " : "", to ?: "", to ? ")" : "");

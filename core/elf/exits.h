@@ -18,6 +18,12 @@ typedef struct FunctionExits {
          * thread.
          */
         size_t n_switches;
+        /*
+         * The offsets are those of branches before the RETs that look at the guard of the stack, on
+         * which a probe costs less: how far the stack pointer lies there below where it is at the
+         * entry, in bytes. 0: they are those of the RETs.
+         */
+        uint32_t depth;
         uint64_t start;  /* where the probe of the start belongs: an offset in the file */
         char *successor; /* a function that it jumps to, NULL: none that has a name; owned */
         /*

@@ -17,6 +17,7 @@
 
 #if defined(__x86_64__)
 #include "elf/decoder.h"
+#include "elf/stack-guard.h"
 #endif
 
 void function_code_done(FunctionCode *code) {
@@ -38,6 +39,28 @@ int function_code_add_leave(FunctionCode *code, const Leave *leave) {
         code->leaves = leaves;
         code->leaves[code->n_leaves++] = *leave;
         return 0;
+}
+
+/* The first way out at or behind an address, or as many as there are. */
+static size_t find_leave(const FunctionCode *code, uint64_t address) {
+        size_t begin = 0, end = code->n_leaves;
+
+        while (begin < end) {
+                size_t middle = begin + (end - begin) / 2;
+
+                if (code->leaves[middle].address < address)
+                        begin = middle + 1;
+                else
+                        end = middle;
+        }
+        return begin;
+}
+
+void function_code_reach(FunctionCode *code, uint64_t target) {
+        size_t i = find_leave(code, target);
+
+        if (i < code->n_leaves && code->leaves[i].guard < target)
+                code->leaves[i].guard = 0;
 }
 
 #if defined(__x86_64__)
@@ -66,6 +89,7 @@ typedef struct Scan {
         uint64_t *inner; /* where jumps inside lead to */
         size_t n_inner;
         TableLoad table;
+        StackGuard guard;
 } Scan;
 
 static int add_inner(Scan *scan, uint64_t target) {
@@ -186,11 +210,15 @@ static int scan_instruction(const Decoder *decoder, Scan *scan, const char **ret
         if (instruction->id != X86_INS_NOP)
                 code->runs_out = true;
         note_table(instruction, &scan->table);
+        stack_guard_watch(&scan->guard, instruction);
 
         if (decoder_is_in_group(decoder, CS_GRP_RET)) {
                 code->runs_out = false;
-                return function_code_add_leave(
-                        code, &(Leave){ LEAVE_RETURN, instruction->address, 0, false });
+                return function_code_add_leave(code, &(Leave){
+                                                             .kind = LEAVE_RETURN,
+                                                             .address = instruction->address,
+                                                             .guard = scan->guard.branch,
+                                                     });
         }
         if (decoder_is_in_group(decoder, CS_GRP_JUMP)) {
                 if (instruction->id == X86_INS_JMP)
@@ -246,6 +274,7 @@ static int check_inner(Scan *scan, const char **ret_reason) {
                                                   "that part of it seems to be data");
                 if (target == second)
                         code->jumps_to_second = true;
+                function_code_reach(code, scan->inner[i]);
         }
         return 0;
 }

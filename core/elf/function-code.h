@@ -24,6 +24,11 @@ typedef struct Leave {
         uint64_t address;
         uint64_t target;
         bool is_indexed; /* LEAVE_POINTER: through one of several words in memory */
+        /*
+         * LEAVE_RETURN: the branch that looks at the guard of the stack before it, which nothing
+         * passes that does not go on to the return, and without which nothing gets there; 0: none.
+         */
+        uint64_t guard;
 } Leave;
 
 typedef struct FunctionCode {
@@ -49,6 +54,9 @@ void function_code_done(FunctionCode *code);
 
 /* For those who read it. Returns 0 or -ENOMEM. */
 int function_code_add_leave(FunctionCode *code, const Leave *leave);
+
+/* Something jumps to that address in it: a return that is reached from there has no guard. */
+void function_code_reach(FunctionCode *code, uint64_t target);
 
 /* Does the address lie in the code? */
 bool function_code_has(const FunctionCode *code, uint64_t address);

@@ -244,7 +244,7 @@ static int judge_leave(Search *search, const Leave *leave, FrameState frame) {
 
 static int judge_part(Search *search, const FunctionCode *part) {
         _cleanup_free_ uint64_t *addresses = NULL;
-        _cleanup_free_ FrameState *frames = NULL;
+        _cleanup_free_ Frame *frames = NULL;
         int r = 0;
 
         addresses = calloc(part->n_leaves + 1, sizeof(*addresses));
@@ -255,7 +255,7 @@ static int judge_part(Search *search, const FunctionCode *part) {
                 addresses[i] = part->leaves[i].address;
         unwind_frames_at(search->elf->elf, addresses, part->n_leaves, frames);
         for (size_t i = 0; i < part->n_leaves && r >= 0; i++)
-                r = judge_leave(search, &part->leaves[i], frames[i]);
+                r = judge_leave(search, &part->leaves[i], frames[i].state);
         return r;
 }
 
@@ -286,6 +286,72 @@ static const char *why_several(const Search *search) {
         if (search->n_parts > 1)
                 return "lies in several places";
         return NULL;
+}
+
+/* What jumps from one part of the function into another. */
+static void reach_parts(Search *search) {
+        for (size_t i = 0; i < search->n_parts; i++)
+                for (size_t j = 0; j < search->parts[i].n_leaves; j++) {
+                        uint64_t target = search->parts[i].leaves[j].target;
+
+                        for (size_t k = 0; k < search->n_parts; k++)
+                                if (function_code_has(&search->parts[k], target))
+                                        function_code_reach(&search->parts[k], target);
+                }
+}
+
+/* One for each way out; fewer than there are if a way out has none. */
+static size_t collect_guards(const Search *search, uint64_t *addresses) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < search->n_parts; i++) {
+                const FunctionCode *part = &search->parts[i];
+
+                for (size_t j = 0; j < part->n_leaves; j++)
+                        if (part->leaves[j].guard && n < search->exits.n)
+                                addresses[n++] = part->leaves[j].guard;
+        }
+        return n;
+}
+
+/* Is the stack as deep at all of them? */
+static bool find_depth(const Search *search, const uint64_t *addresses, Frame *frames) {
+        size_t n = search->exits.n;
+
+        unwind_frames_at(search->elf->elf, addresses, n, frames);
+        for (size_t i = 0; i < n; i++)
+                if (frames[i].depth == 0 || frames[i].depth != frames[0].depth ||
+                    frames[i].depth > UINT32_MAX)
+                        return false;
+        return true;
+}
+
+/*
+ * A probe on a branch costs a fraction of one on a return, on most kernels (elf/probe-kind.h).
+ * Where a look at the guard of the stack is before each return, and nothing else gets to any, the
+ * ways out are those: for all of them or for none, as the depth of the stack there is needed.
+ */
+static int use_guards(Search *search) {
+        FunctionExits *exits = &search->exits;
+        _cleanup_free_ uint64_t *addresses = calloc(exits->n, sizeof(*addresses));
+        _cleanup_free_ Frame *frames = calloc(exits->n, sizeof(*frames));
+        GElf_Phdr phdr;
+
+        if (!addresses || !frames)
+                return -ENOMEM;
+        if (exits->n_returns < exits->n)
+                return 0;
+        reach_parts(search);
+        if (collect_guards(search, addresses) < exits->n || !find_depth(search, addresses, frames))
+                return 0;
+        for (size_t i = 0; i < exits->n; i++) {
+                if (!elf_file_find_code(search->elf, addresses[i], false, &phdr))
+                        return 0;
+                addresses[i] = segment_offset(&phdr, addresses[i]);
+        }
+        memcpy(exits->offsets, addresses, exits->n * sizeof(*addresses));
+        exits->depth = (uint32_t) frames[0].depth;
+        return 0;
 }
 
 static bool is_exit(const FunctionExits *exits, uint64_t offset) {
@@ -345,6 +411,9 @@ static int search_all(Search *search, uint64_t address, uint64_t entry) {
                 return refuse(search,
                               "jumps to places that are known only at run time and may be inside "
                               "or outside of it");
+        r = use_guards(search);
+        if (r < 0)
+                return r;
         qsort(exits->offsets, exits->n, sizeof(*exits->offsets), compare_offsets);
         r = free_and_strdup(&exits->several, why_several(search));
         if (r < 0)

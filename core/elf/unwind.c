@@ -170,24 +170,26 @@ bool unwind_extent_at(Elf *elf, uint64_t address, uint64_t *ret_start, uint64_t 
 #define RETURN_ADDRESS_SIZE 0
 #endif
 
-static FrameState frame_at(Dwarf_CFI *cfi, uint64_t address) {
-        Dwarf_Frame *frame = NULL;
-        FrameState state = FRAME_OPEN;
+static Frame frame_at(Dwarf_CFI *cfi, uint64_t address) {
+        Dwarf_Frame *tables = NULL;
+        Frame frame = {};
         Dwarf_Op *ops;
         size_t n;
 
-        if (dwarf_cfi_addrframe(cfi, address, &frame) != 0)
-                return FRAME_UNKNOWN;
-        if (dwarf_frame_cfa(frame, &ops, &n) != 0)
-                state = FRAME_UNKNOWN;
-        else if (n == 1 && ops[0].atom == DW_OP_bregx && ops[0].number == STACK_POINTER &&
-                 ops[0].number2 == RETURN_ADDRESS_SIZE)
-                state = FRAME_NONE;
-        free(frame);
-        return state;
+        if (dwarf_cfi_addrframe(cfi, address, &tables) != 0)
+                return frame;
+        if (dwarf_frame_cfa(tables, &ops, &n) == 0) {
+                frame.state = FRAME_OPEN;
+                if (n == 1 && ops[0].atom == DW_OP_bregx && ops[0].number == STACK_POINTER) {
+                        frame.depth = ops[0].number2 - RETURN_ADDRESS_SIZE;
+                        frame.state = frame.depth > 0 ? FRAME_OPEN : FRAME_NONE;
+                }
+        }
+        free(tables);
+        return frame;
 }
 
-void unwind_frames_at(Elf *elf, const uint64_t *addresses, size_t n, FrameState *ret) {
+void unwind_frames_at(Elf *elf, const uint64_t *addresses, size_t n, Frame *ret) {
         UnwindSection section = {};
         Dwarf_CFI *cfi = NULL;
 
@@ -198,7 +200,7 @@ void unwind_frames_at(Elf *elf, const uint64_t *addresses, size_t n, FrameState 
         if (find_section(elf, &section))
                 cfi = dwarf_getcfi_elf(elf);
         for (size_t i = 0; i < n; i++)
-                ret[i] = cfi ? frame_at(cfi, addresses[i]) : FRAME_UNKNOWN;
+                ret[i] = cfi ? frame_at(cfi, addresses[i]) : (Frame){};
         if (cfi)
                 (void) dwarf_cfi_end(cfi);
 }

@@ -17,10 +17,15 @@ typedef enum FrameState {
 /* Where the function at that address begins, and its size. False if .eh_frame does not tell. */
 bool unwind_extent_at(Elf *elf, uint64_t address, uint64_t *ret_start, uint64_t *ret_size);
 
+typedef struct Frame {
+        FrameState state;
+        /* How far the stack pointer lies below where it was at the entry. 0: not known, or nowhere. */
+        uint64_t depth;
+} Frame;
+
 /*
- * The stack before the instructions at these addresses: FRAME_UNKNOWN
- * where nothing tells.
+ * The stack before the instructions at these addresses: FRAME_UNKNOWN where nothing tells.
  */
-void unwind_frames_at(Elf *elf, const uint64_t *addresses, size_t n, FrameState *ret);
+void unwind_frames_at(Elf *elf, const uint64_t *addresses, size_t n, Frame *ret);
 
 #endif

@@ -38,6 +38,7 @@ static void entry_publish(BpfBackend *b, const Entry *entry) {
         shared->unit = entry->user.unit;
         shared->stop = entry->stop;
         shared->has_frame = entry->has_frame;
+        shared->stop_depth = entry->stop_depth;
         shared->is_keyed = entry->is_keyed;
         shared->owner = entry->owner;
         shared->n_keyed = 0;
@@ -85,6 +86,7 @@ static Entry make_entry(const BpfBackend *b, const Entry *place, const Binding *
         Entry entry = {
                 .stop = binding->resolved.sites.how,
                 .has_frame = binding->resolved.sites.has_frame,
+                .stop_depth = binding->resolved.sites.exits.depth,
                 .is_keyed = binding->resolved.sites.key != NULL,
                 .is_event = binding_has_events(binding),
                 .has_call_events = binding_has_call_events(binding),

@@ -36,6 +36,7 @@ typedef struct Entry {
         uint64_t budget_ns[TLOB_N_BUDGETS];
         enum tlob_stop stop;
         bool has_frame;
+        uint32_t stop_depth;   /* as in tlob_binding */
         bool is_keyed;         /* its windows have keys */
         bool by_process;       /* see SiteKey */
         bool in_program;       /* its file is no library */

@@ -345,7 +345,8 @@ struct tlob_binding {
         __u32 has_frame;
         __u32 is_keyed; /* its windows are told apart by a key, and not by their tasks */
         __u32 owner;    /* the user whose tasks alone are measured; 0: everybody's */
-        __u32 reserved;
+        /* how far the stack pointer lies at a stop below where it is at a return; in bytes */
+        __u32 stop_depth;
         /* the programs': */
         __u32 n_keyed;           /* of these, those that are open */
         __u32 n_shared;          /* records in its share of the ring buffer */

@@ -66,12 +66,13 @@ static void put_exits(Packet *packet, const FunctionExits *exits) {
                 packet_put_number(packet, exits->offsets[i]);
         packet_put_number(packet, exits->n_returns);
         packet_put_number(packet, exits->n_switches);
+        packet_put_number(packet, exits->depth);
         packet_put_string(packet, exits->successor);
         packet_put_string(packet, exits->several);
 }
 
 static int take_exits(Packet *packet, FunctionExits *exits) {
-        uint64_t n = packet_take_number(packet);
+        uint64_t n = packet_take_number(packet), depth;
 
         function_exits_done(exits);
         if (n > FUNCTION_EXITS_MAX)
@@ -83,8 +84,10 @@ static int take_exits(Packet *packet, FunctionExits *exits) {
                 exits->offsets[exits->n] = packet_take_number(packet);
         exits->n_returns = packet_take_number(packet);
         exits->n_switches = packet_take_number(packet);
-        if (exits->n_returns > n || exits->n_switches > n - exits->n_returns)
+        depth = packet_take_number(packet);
+        if (exits->n_returns > n || exits->n_switches > n - exits->n_returns || depth > UINT32_MAX)
                 return -EBADMSG;
+        exits->depth = (uint32_t) depth;
         return free_and_strdup(&exits->successor, packet_take_text(packet))
                        ?: free_and_strdup(&exits->several, packet_take_text(packet));
 }

@@ -14,11 +14,15 @@
 
 #define CALLS 100
 
+/* The same functions, which look at the guard of the stack before they return. */
+static bool guarded;
+
 static const char *leaver_path(void) {
-        const char *path = getenv("TLOB_TEST_LEAVER");
+        const char *name = guarded ? "TLOB_TEST_LEAVER_GUARDED" : "TLOB_TEST_LEAVER";
+        const char *path = getenv(name);
 
         if (!path)
-                fail_msg("TLOB_TEST_LEAVER is not set: run this with 'meson test'.");
+                fail_msg("%s is not set: run this with 'meson test'.", name);
         return path;
 }
 
@@ -152,11 +156,27 @@ static void test_cold(void **state) {
         assert_each_call_returns(*state, "cold", "leave_from_cold");
 }
 
+/* A probe is on a branch, which costs a fraction of one on a return. */
+static void test_guard(void **state) {
+        _cleanup_(binding_freep) Binding *binding = NULL;
+        uint32_t index = engine_add(*state,
+                                    KEYS("Executable", leaver_path(), "Function",
+                                         "leave_recursively", "BudgetSec", "10s"),
+                                    &binding);
+
+        assert_true(binding->resolved.sites.exits.depth > 0);
+        assert_int_equal(binding->resolved.stop_kind, PROBE_EMULATED);
+        engine_remove(*state, index, NULL);
+}
+
 static void test_loop(void **state) {
         assert_each_call_returns(*state, "loop", "leave_a_loop");
 }
 
 ENGINE_TESTS(exits) {
+        const struct CMUnitTest guard[] = {
+                cmocka_unit_test_setup_teardown(test_guard, engine_setup, engine_teardown),
+        };
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_exception, engine_setup, engine_teardown),
                 cmocka_unit_test_setup_teardown(test_exception_through, engine_setup,
@@ -177,5 +197,11 @@ ENGINE_TESTS(exits) {
                 cmocka_unit_test_setup_teardown(test_loop, engine_setup, engine_teardown),
         };
 
-        return cmocka_run_group_tests(tests, NULL, NULL);
+        int n;
+
+        guarded = false;
+        n = cmocka_run_group_tests(tests, NULL, NULL);
+        guarded = true;
+        n += cmocka_run_group_tests(guard, NULL, NULL);
+        return n + cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,6 +85,38 @@ static void test_returns(void **state) {
         assert_exits(*state, "only_unwind", 1, "");
 }
 
+/* depth: of the stack at each way out; 0: they are the returns. */
+static void assert_guarded(ElfFile *elf, const char *function, size_t n_returns, uint32_t depth) {
+        _cleanup_(function_exits_done) FunctionExits exits = {};
+        const char *reason = NULL;
+
+        assert_exits(elf, function, n_returns, n_returns > 1 ? "returns at several places" : "");
+        assert_ok(function_find_exits(elf, find(elf, function), &exits, &reason));
+        assert_int_equal(exits.depth, depth);
+}
+
+static void test_guard(void **state) {
+        assert_guarded(*state, "one_return", 1, 0);
+        assert_guarded(*state, "guarded", 1, 32);
+        assert_guarded(*state, "guarded_twice", 2, 32);
+        assert_guarded(*state, "guard_bypassed", 1, 0);
+        assert_guarded(*state, "guard_before_one", 2, 0);
+        assert_guarded(*state, "guard_in_two_frames", 2, 0);
+        assert_guarded(*state, "guard_in_frame_of_any_size", 1, 0);
+        assert_guarded(*state, "guard_before_call", 1, 0);
+        assert_guarded(*state, "no_guard", 1, 0);
+}
+
+static void test_guard_and_parts(void **state) {
+        _cleanup_(function_exits_done) FunctionExits exits = {};
+        const char *reason = NULL;
+
+        assert_exits(*state, "guard_bypassed_from_cold", 1, "lies in several places");
+        assert_ok(function_find_exits(*state, find(*state, "guard_bypassed_from_cold"), &exits,
+                                      &reason));
+        assert_int_equal(exits.depth, 0);
+}
+
 static void test_tail_calls(void **state) {
         assert_exits(*state, "tail_call", 0, "can be left by a jump");
         assert_exits(*state, "pointer", 1, "can be left by a jump");
@@ -186,6 +218,8 @@ static void test_cut(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_returns),
+                cmocka_unit_test(test_guard),
+                cmocka_unit_test(test_guard_and_parts),
                 cmocka_unit_test(test_tail_calls),
                 cmocka_unit_test(test_parts),
                 cmocka_unit_test(test_switches),

@@ -412,6 +412,186 @@ function nop_loop
         ret
 end nop_loop
 
+/* Looks at the guard of the stack, and goes on to what is given if that is another one. */
+.macro look_by_gcc failed
+        mov 8(%rsp), %rdx
+        sub %fs:0x28, %rdx
+        jne \failed
+.endm
+
+
+.macro open_frame
+        push %rbx
+        .cfi_adjust_cfa_offset 8
+        sub $24, %rsp
+        .cfi_adjust_cfa_offset 24
+.endm
+
+.macro close_frame
+        add $24, %rsp
+        .cfi_remember_state
+        .cfi_adjust_cfa_offset -24
+        mov %rbx, %rax
+        pop %rbx
+        .cfi_adjust_cfa_offset -8
+.endm
+
+function guarded
+        open_frame
+        mov 8(%rsp), %rdx
+        sub %fs:0x28, %rdx
+way guarded_1
+        jne 1f
+        close_frame
+        ret
+        .cfi_restore_state
+1:      call .Lother
+end guarded
+
+function guarded_twice
+        open_frame
+        test %edi, %edi
+        je 2f
+        mov %fs:0x28, %rax
+        cmp 8(%rsp), %rax
+way guarded_twice_1
+        jne 1f
+        close_frame
+        ret
+        .cfi_restore_state
+2:      mov 8(%rsp), %rdx
+        xor %fs:0x28, %rdx
+way guarded_twice_2
+        jne 1f
+        close_frame
+        ret
+        .cfi_restore_state
+1:      call .Lother
+end guarded_twice
+
+/* Something gets to the return past the guard. */
+function guard_bypassed
+        open_frame
+        test %edi, %edi
+        je 2f
+        look_by_gcc 1f
+2:      close_frame
+way guard_bypassed_1
+        ret
+        .cfi_restore_state
+1:      call .Lother
+end guard_bypassed
+
+/* The same from a part of the function that lies elsewhere. */
+function guard_bypassed_from_cold
+        open_frame
+        test %edi, %edi
+        je .Lguard_bypassed_cold
+        look_by_gcc 1f
+.Lguard_bypassed_back:
+        close_frame
+way guard_bypassed_from_cold_1
+        ret
+        .cfi_restore_state
+1:      call .Lother
+end guard_bypassed_from_cold
+
+        .type guard_bypassed_from_cold.cold, @function
+guard_bypassed_from_cold.cold:
+        .cfi_startproc
+        .cfi_def_cfa_offset 40
+.Lguard_bypassed_cold:
+        inc %rbx
+        jmp .Lguard_bypassed_back
+end guard_bypassed_from_cold.cold
+
+/* Not before every return. */
+function guard_before_one
+        open_frame
+        test %edi, %edi
+        je 2f
+        look_by_gcc 1f
+        close_frame
+way guard_before_one_1
+        ret
+        .cfi_restore_state
+2:      close_frame
+way guard_before_one_2
+        ret
+        .cfi_restore_state
+1:      call .Lother
+end guard_before_one
+
+/* Frames of two sizes. */
+function guard_in_two_frames
+        test %edi, %edi
+        je 2f
+        open_frame
+        look_by_gcc 1f
+        close_frame
+way guard_in_two_frames_1
+        ret
+2:      sub $24, %rsp
+        .cfi_adjust_cfa_offset 24
+        look_by_gcc 1f
+        add $24, %rsp
+        .cfi_adjust_cfa_offset -24
+way guard_in_two_frames_2
+        ret
+1:      call .Lother
+end guard_in_two_frames
+
+/* How deep the stack is, nobody can tell. */
+function guard_in_frame_of_any_size
+        push %rbp
+        .cfi_adjust_cfa_offset 8
+        mov %rsp, %rbp
+        .cfi_def_cfa_register %rbp
+        sub %rdi, %rsp
+        mov -8(%rbp), %rdx
+        sub %fs:0x28, %rdx
+        jne 1f
+        leave
+        .cfi_remember_state
+        .cfi_def_cfa %rsp, 8
+way guard_in_frame_of_any_size_1
+        ret
+        .cfi_restore_state
+1:      call .Lother
+end guard_in_frame_of_any_size
+
+/* What comes after it is measured, too. */
+function guard_before_call
+        open_frame
+        look_by_gcc 1f
+        call .Lother
+        close_frame
+way guard_before_call_1
+        ret
+        .cfi_restore_state
+1:      call .Lother
+end guard_before_call
+
+/* Another word of the thread, and another branch. */
+function no_guard
+        open_frame
+        mov 8(%rsp), %rdx
+        sub %fs:0x30, %rdx
+        jne 1f
+        mov 8(%rsp), %rdx
+        sub %fs:0x28, %rdx
+        jb 1f
+        mov 8(%rsp), %rdx
+        sub %fs:0x28, %rdx
+        test %edi, %edi
+        jne 1f
+        close_frame
+way no_guard_1
+        ret
+        .cfi_restore_state
+1:      call .Lother
+end no_guard
+
 /* A symbol that lies: it is in the middle of the first instruction. */
         .globl liar
         .type liar, @function

@@ -255,6 +255,7 @@ __noinline int window_stop(struct hit *hit, __u32 place, const struct snapshot *
 	struct tlob_window *w;
 	struct tlob_binding *b;
 	struct tlob_task *t;
+	__u64 stack_pointer;
 	__u32 slot, binding;
 	int ended;
 
@@ -270,13 +271,15 @@ __noinline int window_stop(struct hit *hit, __u32 place, const struct snapshot *
 	if (!b)
 		return 0;
 
+	/* As it is when the function returns. */
+	stack_pointer = hit->stack_pointer + READ_ONCE(b->stop_depth);
 	if (b->stop == TLOB_STOP_GO)
 		ended = go_window_stop(hit, place, at);
 	/* A way out of an inner call: its frame lies below that of the window. */
-	else if (b->stop != TLOB_STOP_PLACE && hit->stack_pointer < w->frame)
+	else if (b->stop != TLOB_STOP_PLACE && stack_pointer < w->frame)
 		return 0;
 	/* Of an outer one, for which there was no room: the window's frame is gone. */
-	else if (w->frame && hit->stack_pointer > w->frame) {
+	else if (w->frame && stack_pointer > w->frame) {
 		stats = bpf_map_lookup_elem(&statistics, &binding);
 		if (stats)
 			count(stats->unmatched);
