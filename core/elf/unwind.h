@@ -19,8 +19,7 @@ bool unwind_extent_at(Elf *elf, uint64_t address, uint64_t *ret_start, uint64_t 
 
 typedef struct Frame {
         FrameState state;
-        /* How far the stack pointer lies below where it was at the entry. 0: not known, or nowhere. */
-        uint64_t depth;
+        uint64_t depth; /* of the stack pointer below that of the entry; 0: none, or not known */
 } Frame;
 
 /*

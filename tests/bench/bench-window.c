@@ -29,6 +29,11 @@
 DEFINE_KIND(push, BENCH_PUSH);
 DEFINE_KIND(nop5, BENCH_NOP5);
 DEFINE_KIND(endbr64, BENCH_ENDBR64);
+DEFINE_KIND(guard, BENCH_GUARD);
+
+/* Where BENCH_GUARD goes if it finds what it never does. */
+__asm__(".text\n.type bench_stack_is_broken, @function\n"
+        "bench_stack_is_broken: ud2\n.size bench_stack_is_broken, .-bench_stack_is_broken\n");
 
 typedef enum Way {
         WAY_BARE,
@@ -55,7 +60,7 @@ static const char *const way_names[] = {
 static const struct {
         const char *name;
         void (*call[N_WAYS])(void);
-} kinds[] = { KIND(push), KIND(nop5), KIND(endbr64) };
+} kinds[] = { KIND(push), KIND(nop5), KIND(endbr64), KIND(guard) };
 
 #define N_KINDS ELEMENTSOF(kinds)
 
@@ -111,7 +116,8 @@ static int set_up_kind(Bench *bench, size_t kind, bool multi) {
 }
 
 static int set_up(Bench *bench, bool bpftrace) {
-        static const char *const functions[] = { "push_bpftrace", "endbr64_bpftrace", NULL };
+        static const char *const functions[] = { "push_bpftrace", "endbr64_bpftrace",
+                                                 "guard_bpftrace", NULL };
         bool multi = uprobe_multi_is_supported();
         int r;
 
@@ -170,7 +176,7 @@ static int check(Bench *bench, uint64_t n_calls) {
                 for (Way way = WAY_WINDOW; way <= WAY_CONFINED && r >= 0; way++)
                         r = bench_remove(bench->backend, bench->binding[kind][way], n_calls);
         if (r >= 0 && bench->bpftrace)
-                r = bpftrace_stop(bench->bpftrace, 2 * n_calls);
+                r = bpftrace_stop(bench->bpftrace, 3 * n_calls);
         return r;
 }
 

@@ -17,6 +17,15 @@
 #define BENCH_PUSH    "push %rbp\nmov %rsp, %rbp\npop %rbp"
 #define BENCH_NOP5    ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00"
 #define BENCH_ENDBR64 "endbr64\n" BENCH_PUSH
+/* With a look at the guard of the stack before it returns, as -fstack-protector makes it. */
+#define BENCH_GUARD                                                                                \
+        "push %rbp\n.cfi_adjust_cfa_offset 8\n"                                                    \
+        "mov %fs:0x28, %rax\n"                                                                     \
+        "mov %rax, -8(%rsp)\n"                                                                     \
+        "mov -8(%rsp), %rdx\n"                                                                     \
+        "sub %fs:0x28, %rdx\n"                                                                     \
+        "jne bench_stack_is_broken\n"                                                              \
+        "pop %rbp\n.cfi_adjust_cfa_offset -8\n"
 #else
 #error "Say here what functions begin with on this machine."
 #endif
@@ -24,8 +33,8 @@
 /* Defines void name(void), which does nothing, in a cache line of its own. */
 #define BENCH_DEFINE_TARGET(name, begin)                                                           \
         __asm__(".text\n.balign 64\n.type " #name ", @function\n"                                  \
-                ".globl " #name "\n" #name ":\n" begin "\n"                                        \
-                "ret\n.size " #name ", .-" #name "\n");                                            \
+                ".globl " #name "\n" #name ":\n.cfi_startproc\n" begin "\n"                        \
+                "ret\n.cfi_endproc\n.size " #name ", .-" #name "\n");                              \
         void name(void)
 
 /* CLOCK_MONOTONIC */
