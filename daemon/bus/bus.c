@@ -111,18 +111,6 @@ static int request_name(void *userdata) {
         return 0;
 }
 
-static void emit_reloading(bool active, void *userdata) {
-        Bus *bus = userdata;
-        int r;
-
-        if (!bus_has_room(bus, false))
-                return;
-        r = sd_bus_emit_signal(bus->bus, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE, "Reloading",
-                               "b", active);
-        if (r < 0)
-                log_warning_errno(r, "Failed to send a signal about reloading, ignoring: %m");
-}
-
 static void emit_records_lost(uint64_t n, void *userdata) {
         Bus *bus = userdata;
         int r;
@@ -142,7 +130,7 @@ static const ManagerObserver observer = {
         .binding_added = bus_emit_binding_added,
         .binding_removed = bus_emit_binding_removed,
         .binding_changed = bus_emit_binding_changed,
-        .reloading = emit_reloading,
+        .reloading = bus_on_reloading,
         .unit_known = bus_on_unit,
         .file_known = bus_on_file,
         .reloaded = bus_on_reloaded,

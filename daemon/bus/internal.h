@@ -91,6 +91,7 @@ void bus_emit_binding_removed(const Binding *binding, void *userdata);
 void bus_emit_binding_changed(const Binding *binding, void *userdata);
 void bus_on_unit(const char *unit, void *userdata);
 void bus_on_file(unsigned question, void *userdata);
+void bus_on_reloading(bool active, void *userdata);
 void bus_on_reloaded(void *userdata);
 void bus_after_event(void *userdata);
 

@@ -82,6 +82,23 @@ static int answer(Bus *bus, sd_bus_message *m) {
         return sd_bus_send(NULL, reply, NULL);
 }
 
+/*
+ * The next one can begin before all is known that the one before it waits for: both end then.
+ */
+void bus_on_reloading(bool active, void *userdata) {
+        Bus *bus = userdata;
+        int r;
+
+        for (BusReload *reload = bus->reloads; active && reload; reload = reload->below)
+                reload->next = false;
+        if (!bus_has_room(bus, false))
+                return;
+        r = sd_bus_emit_signal(bus->bus, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE, "Reloading",
+                               "b", active);
+        if (r < 0)
+                log_warning_errno(r, "Failed to send a signal about reloading, ignoring: %m");
+}
+
 void bus_on_reloaded(void *userdata) {
         Bus *bus = userdata;
 
@@ -90,7 +107,6 @@ void bus_on_reloaded(void *userdata) {
                 int r;
 
                 if (reload->next) {
-                        reload->next = false;
                         p = &reload->below;
                         continue;
                 }

@@ -230,4 +230,17 @@ systemctl daemon-reload
 check "all gone" until_true become ''
 equal "systemd has answered all questions" "$(journalctl --boot -q -u tlobd -o cat | grep 'Failed to ask')" ''
 matches "systemctl status has a line" "$(systemctl show -P StatusText tlobd)" '^0 bindings'
+# A reload that is asked for while another one goes on, as after each daemon-reload, with more bindings than a file is
+# asked about at a time.
+for i in {1..36}; do
+        service "many$i.service" '[X-Tlob nap]' "$library" 'Function=nanosleep' 'BudgetSec=1s'
+done
+systemctl daemon-reload
+check "many units" tlobctl reload
+for i in 1 2 3; do
+        systemctl daemon-reload
+        check "a reload next to one of systemd is answered" timeout 30 tlobctl reload
+done
+rm "$etc"/many*.service
+systemctl daemon-reload
 finish
