@@ -251,11 +251,11 @@ struct tlob_mark {
         TLOB_INLINE_ int tlob_enabled_##mark(void) {                                               \
                 return TLOB_ENABLED_(mark) || TLOB_IS_ASKED_FOR_(mark);                            \
         }                                                                                          \
-        TLOB_INLINE_ void tlob_begin_##mark(void) {                                                \
+        TLOB_INLINE_ void tlob_begins_##mark(void) {                                               \
                 TLOB_WRITE_(mark, TLOB_PHASE_BEGIN_, 0);                                           \
                 TLOB_BEGIN_(mark);                                                                 \
         }                                                                                          \
-        TLOB_INLINE_ void tlob_end_##mark(void) {                                                  \
+        TLOB_INLINE_ void tlob_ends_##mark(void) {                                                 \
                 TLOB_END_(mark);                                                                   \
                 TLOB_WRITE_(mark, TLOB_PHASE_END_, 0);                                             \
         }                                                                                          \
@@ -280,10 +280,10 @@ struct tlob_mark {
         TLOB_FUNCTIONS_(mark)                                                                      \
         struct tlob_scope_##mark {                                                                 \
                 tlob_scope_##mark() noexcept {                                                     \
-                        tlob_begin_##mark();                                                       \
+                        tlob_begins_##mark();                                                      \
                 }                                                                                  \
                 ~tlob_scope_##mark() {                                                             \
-                        tlob_end_##mark();                                                         \
+                        tlob_ends_##mark();                                                        \
                 }                                                                                  \
                 tlob_scope_##mark(const tlob_scope_##mark &) = delete;                             \
                 tlob_scope_##mark &operator=(const tlob_scope_##mark &) = delete;                  \
@@ -300,19 +300,19 @@ struct tlob_mark {
         TLOB_FUNCTIONS_(mark)                                                                      \
         TLOB_INLINE_ void tlob_leave_##mark(const char *scope) {                                   \
                 (void) scope;                                                                      \
-                tlob_end_##mark();                                                                 \
+                tlob_ends_##mark();                                                                \
         }                                                                                          \
         _Static_assert(sizeof(struct tlob_mark) == 8, "")
 
 #define TLOB_SCOPE(mark)                                                                           \
         const char TLOB_VARIABLE_(__LINE__) __attribute__((cleanup(tlob_leave_##mark), unused)) =  \
-                (tlob_begin_##mark(), 0)
+                (tlob_begins_##mark(), 0)
 
 #endif
 
 #define tlob_enabled(mark) tlob_enabled_##mark()
-#define tlob_begin(mark)   tlob_begin_##mark()
-#define tlob_end(mark)     tlob_end_##mark()
+#define tlob_begin(mark)   tlob_begins_##mark()
+#define tlob_end(mark)     tlob_ends_##mark()
 
 #define tlob_begin_key(mark, key) tlob_begin_key_##mark((unsigned long) (key))
 #define tlob_end_key(mark, key)   tlob_end_key_##mark((unsigned long) (key))

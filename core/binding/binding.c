@@ -347,7 +347,7 @@ int binding_check(const Binding *binding, char **ret_error) {
         if (!binding->start)
                 return sentence_error(-EINVAL, ret_error,
                                       "Start= is missing: write where a window begins, or "
-                                      "Function= for a whole function");
+                                      "Function=, Mark= or Syscall= for all of it");
         if (!binding->stop)
                 return sentence_error(-EINVAL, ret_error,
                                       "Stop= is missing: write where a window ends, such as "

@@ -276,8 +276,8 @@ static int missing_probe(const ElfFile *elf, const char *wanted, char **ret_erro
                 return r;
         if (*list == '\0')
                 return sentence_error(-ESRCH, ret_error,
-                                      "No USDT probe '%s' in %s, nor one with a similar name: "
-                                      "'tlobctl functions %s 'usdt:*'' lists those that are there",
+                                      "No USDT probe '%s' in %s, nor one with a similar name; "
+                                      "those that are there: tlobctl functions %s 'usdt:*'",
                                       wanted, elf->path, elf->path);
         return sentence_error(-ESRCH, ret_error, "No USDT probe '%s' in %s; near names: %s", wanted,
                               elf->path, list);
@@ -302,8 +302,8 @@ static int missing_mark(const ElfFile *elf, const Names *others, const char *mar
                 return r;
         if (*list == '\0')
                 return sentence_error(-ESRCH, ret_error,
-                                      "No mark '%.*s' in %s, nor one with a similar name: 'tlobctl "
-                                      "functions %s 'Mark=*'' lists those that are there",
+                                      "No mark '%.*s' in %s, nor one with a similar name; those that "
+                                      "are there: tlobctl functions %s 'Mark=*'",
                                       (int) length, mark, elf->path, elf->path);
         return sentence_error(-ESRCH, ret_error, "No mark '%.*s' in %s; near names: %s",
                               (int) length, mark, elf->path, list);

@@ -13,7 +13,7 @@
  *   calls:N    N windows with a system call in each, getpgid()
  *   nest:N     a window in a window, N times
  *   thread:N   four threads at once, each ready, with N windows
- *   parts:N    the same, with N windows in each of which are one of "part" and one of "rest"
+ *   parts:N    the same, with N windows in each of which are one of "part" and one of "key"
  *   signal:N   N windows, while a timer interrupts them with windows of its own
  *   fork:N     in a window: a child is forked that ends it, and makes N windows
  *   vfork:N    in a window: a child that shares the memory makes N windows
@@ -54,7 +54,7 @@
 
 TLOB_MARK(request);
 TLOB_MARK(part);
-TLOB_MARK(rest);
+TLOB_MARK(key); /* is also what the functions with keys end in */
 
 #define READY_NS 10000000000ULL
 #define THREADS  4
@@ -190,8 +190,8 @@ static void *work_in_parts(void *n) {
                 begin();
                 tlob_begin(part);
                 tlob_end(part);
-                tlob_begin(rest);
-                tlob_end(rest);
+                tlob_begin(key);
+                tlob_end(key);
                 end();
         }
         return NULL;
