@@ -301,10 +301,11 @@ static int missing_mark(const ElfFile *elf, const Names *others, const char *mar
         if (r < 0)
                 return r;
         if (*list == '\0')
-                return sentence_error(-ESRCH, ret_error,
-                                      "No mark '%.*s' in %s, nor one with a similar name; those that "
-                                      "are there: tlobctl functions %s 'Mark=*'",
-                                      (int) length, mark, elf->path, elf->path);
+                return sentence_error(
+                        -ESRCH, ret_error,
+                        "No mark '%.*s' in %s, nor one with a similar name; those that "
+                        "are there: tlobctl functions %s 'Mark=*'",
+                        (int) length, mark, elf->path, elf->path);
         return sentence_error(-ESRCH, ret_error, "No mark '%.*s' in %s; near names: %s",
                               (int) length, mark, elf->path, list);
 }

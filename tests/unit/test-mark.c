@@ -202,7 +202,7 @@ static void test_missing(void **state) {
         assert_refused(MARKS "/gcc-plain", "usdt:tlob:reqest__begin", "No mark 'reqest' in ");
         assert_refused(MARKS "/gcc-plain", "usdt:tlob:reqest__begin", "; near names: request");
         assert_refused(MARKS "/gcc-plain", "usdt:tlob:xyzzy_42__end",
-                       "'tlobctl functions " MARKS "/gcc-plain 'Mark=*''");
+                       "; those that are there: tlobctl functions " MARKS "/gcc-plain 'Mark=*'");
         assert_refused(MARKS "/gcc-plain", "usdt:tlob:request__middle",
                        "No USDT probe 'tlob:request__middle' in ");
         assert_refused("/proc/self/exe", "usdt:tlob:request__begin",
