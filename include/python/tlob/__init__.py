@@ -132,6 +132,9 @@ class Mark:
                     setattr(self, f"_{side}{suffix}", function)
         self._listeners = memoryview(words).cast("B").cast("H")
 
+    def _is_attached(self) -> bool:
+        return isinstance(self._listeners, memoryview)
+
     def _complain(self, *_: int) -> None:
         """In place of the functions that the file has not, because its mark has a key, or has none."""
         if not self._warned:
@@ -200,6 +203,8 @@ def mark(name: str, *, key: object = None) -> Mark | Window:
                 found = Mark(name)
                 for file in _files:
                     found._attach(file, file._name)
+                if _files and not found._is_attached():
+                    _log.warning("The mark '%s' is in no file that was loaded, ignoring", name)
                 _marks[name] = found
     if key is None:
         return found
