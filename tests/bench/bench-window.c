@@ -31,9 +31,7 @@ DEFINE_KIND(nop5, BENCH_NOP5);
 DEFINE_KIND(endbr64, BENCH_ENDBR64);
 DEFINE_KIND(guard, BENCH_GUARD);
 
-/* Where BENCH_GUARD goes if it finds what it never does. */
-__asm__(".text\n.type bench_stack_is_broken, @function\n"
-        "bench_stack_is_broken: ud2\n.size bench_stack_is_broken, .-bench_stack_is_broken\n");
+BENCH_DEFINE_STACK_FAILURE;
 
 typedef enum Way {
         WAY_BARE,

@@ -30,6 +30,12 @@
 #error "Say here what functions begin with on this machine."
 #endif
 
+/* Where that goes if it finds what it never does: once in a file that has such functions. */
+#define BENCH_DEFINE_STACK_FAILURE                                                                 \
+        __asm__(".text\n.type bench_stack_is_broken, @function\n"                                  \
+                "bench_stack_is_broken: ud2\n.size bench_stack_is_broken, "                        \
+                ".-bench_stack_is_broken\n")
+
 /* Defines void name(void), which does nothing, in a cache line of its own. */
 #define BENCH_DEFINE_TARGET(name, begin)                                                           \
         __asm__(".text\n.balign 64\n.type " #name ", @function\n"                                  \

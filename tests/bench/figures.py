@@ -220,6 +220,15 @@ ROWS = [
     Row("bpftrace", "a window, no unit filter, against bpftrace: `push`",
         ratio("push.window", "push.bpftrace"), "x"),
 
+    Row("threads", "a window, against two empty probes at the same places: one thread",
+        ratio("threads.1.window", "threads.1.empty"), "x"),
+    Row("threads", "the same, four threads at once on two CPUs",
+        ratio("threads.4.window", "threads.4.empty"), "x"),
+    Row("threads", "a window while four threads go through windows, against one thread",
+        ratio("threads.4.window", "threads.1.window"), "x", 1.15),
+    Row("threads", "two empty probes while four threads go through them, against one thread",
+        ratio("threads.4.empty", "threads.1.empty"), "x"),
+
     Row("mark", "a mark to which nobody listens: begin and end",
         difference("mark.silent", "mark.bare"), "ns", 1),
     Row("mark", "a window of a mark, no unit filter, against two empty probes there",
