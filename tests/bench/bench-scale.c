@@ -20,14 +20,16 @@
 
 static const size_t steps[] = { 1, 10, N_BINDINGS };
 
-BENCH_DEFINE_TARGET(scale_one, BENCH_PUSH);
+/* Nothing of them is single-stepped: that would hide all else. */
+BENCH_DEFINE_STACK_FAILURE;
+BENCH_DEFINE_TARGET(scale_one, BENCH_GUARD);
 
 /* scale_own_0 to scale_own_99 */
 __asm__(".text\n.altmacro\n"
         ".macro scale_target i\n"
         ".balign 64\n.type scale_own_\\i, @function\n"
-        ".globl scale_own_\\i\nscale_own_\\i:\n" BENCH_PUSH "\n"
-        "ret\n.size scale_own_\\i, .-scale_own_\\i\n"
+        ".globl scale_own_\\i\nscale_own_\\i:\n.cfi_startproc\n" BENCH_GUARD "\n"
+        "ret\n.cfi_endproc\n.size scale_own_\\i, .-scale_own_\\i\n"
         ".endm\n"
         ".set i, 0\n"
         ".rept 100\nscale_target %i\n.set i, i + 1\n.endr\n"
