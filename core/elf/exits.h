@@ -2,12 +2,14 @@
 #ifndef ELF_EXITS_H
 #define ELF_EXITS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* Every instruction at which control can leave a function. */
 
 #define FUNCTION_EXITS_MAX 1024
+#define FUNCTION_DEPTH_MAX (1U << 30) /* of the stack */
 
 typedef struct FunctionExits {
         uint64_t *offsets; /* in the file, ascending; owned */
@@ -24,6 +26,7 @@ typedef struct FunctionExits {
          * entry, in bytes. 0: they are those of the RETs.
          */
         uint32_t depth;
+        bool depth_of_frame_pointer; /* in place of the stack pointer: how deep that is varies */
         uint64_t start;  /* where the probe of the start belongs: an offset in the file */
         char *successor; /* a function that it jumps to, NULL: none that has a name; owned */
         /*

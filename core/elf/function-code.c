@@ -204,12 +204,13 @@ static bool takes_inner_address(const cs_insn *instruction, const FunctionCode *
 static int scan_instruction(const Decoder *decoder, Scan *scan, const char **ret_reason) {
         const cs_insn *instruction = &decoder->instruction;
         FunctionCode *code = &scan->code;
-        uint64_t target;
+        uint64_t target, guard;
 
         code->begins[instruction->address - code->start] = 1;
         if (instruction->id != X86_INS_NOP)
                 code->runs_out = true;
         note_table(instruction, &scan->table);
+        guard = scan->guard.branch;
         stack_guard_watch(&scan->guard, instruction);
 
         if (decoder_is_in_group(decoder, CS_GRP_RET)) {
@@ -217,7 +218,7 @@ static int scan_instruction(const Decoder *decoder, Scan *scan, const char **ret
                 return function_code_add_leave(code, &(Leave){
                                                              .kind = LEAVE_RETURN,
                                                              .address = instruction->address,
-                                                             .guard = scan->guard.branch,
+                                                             .guard = guard,
                                                      });
         }
         if (decoder_is_in_group(decoder, CS_GRP_JUMP)) {

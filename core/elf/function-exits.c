@@ -320,8 +320,9 @@ static bool find_depth(const Search *search, const uint64_t *addresses, Frame *f
 
         unwind_frames_at(search->elf->elf, addresses, n, frames);
         for (size_t i = 0; i < n; i++)
-                if (frames[i].depth == 0 || frames[i].depth != frames[0].depth ||
-                    frames[i].depth > UINT32_MAX)
+                if (frames[i].depth == 0 || frames[i].depth > FUNCTION_DEPTH_MAX ||
+                    frames[i].depth != frames[0].depth ||
+                    frames[i].is_of_frame_pointer != frames[0].is_of_frame_pointer)
                         return false;
         return true;
 }
@@ -351,6 +352,7 @@ static int use_guards(Search *search) {
         }
         memcpy(exits->offsets, addresses, exits->n * sizeof(*addresses));
         exits->depth = (uint32_t) frames[0].depth;
+        exits->depth_of_frame_pointer = frames[0].is_of_frame_pointer;
         return 0;
 }
 

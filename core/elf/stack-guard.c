@@ -18,18 +18,26 @@ static bool is_guard(const cs_x86_op *op) {
                op->mem.disp == GUARD_OFFSET;
 }
 
-static bool loads_guard(const cs_insn *instruction) {
+/* Returns where it is then. */
+static x86_reg load_of_guard(const cs_insn *instruction) {
         const cs_x86 *x86 = &instruction->detail->x86;
 
-        return instruction->id == X86_INS_MOV && x86->op_count == 2 && is_guard(&x86->operands[1]);
+        return instruction->id == X86_INS_MOV && x86->op_count == 2 && is_guard(&x86->operands[1])
+                       ? x86->operands[0].reg
+                       : X86_REG_INVALID;
 }
 
-static bool compares_guard(const cs_insn *instruction, bool is_loaded) {
+static bool is_in(const cs_x86_op *op, x86_reg reg) {
+        return reg != X86_REG_INVALID && op->type == X86_OP_REG && op->reg == reg;
+}
+
+static bool compares_guard(const cs_insn *instruction, x86_reg loaded) {
         const cs_x86 *x86 = &instruction->detail->x86;
 
         if (x86->op_count != 2)
                 return false;
-        if (instruction->id == X86_INS_CMP && is_loaded)
+        if (instruction->id == X86_INS_CMP &&
+            (is_in(&x86->operands[0], loaded) || is_in(&x86->operands[1], loaded)))
                 return true;
         return (instruction->id == X86_INS_SUB || instruction->id == X86_INS_XOR ||
                 instruction->id == X86_INS_CMP) &&
@@ -41,6 +49,7 @@ static bool goes_elsewhere(const cs_insn *instruction) {
                 switch (instruction->detail->groups[i]) {
                 case CS_GRP_JUMP:
                 case CS_GRP_CALL:
+                case CS_GRP_RET:
                 case CS_GRP_INT:
                         return true;
                 default:
@@ -53,8 +62,8 @@ void stack_guard_watch(StackGuard *guard, const cs_insn *instruction) {
         StackGuard before = *guard;
 
         *guard = (StackGuard){
-                .is_loaded = loads_guard(instruction),
-                .is_compared = compares_guard(instruction, before.is_loaded),
+                .loaded = load_of_guard(instruction),
+                .is_compared = compares_guard(instruction, before.loaded),
         };
         if (before.is_compared && instruction->id == X86_INS_JNE)
                 guard->branch = instruction->address;

@@ -12,7 +12,7 @@
  * aborted, and from there straight to the return.
  */
 typedef struct StackGuard {
-        bool is_loaded;   /* the guard's other copy, by the last instruction */
+        x86_reg loaded;   /* has the other copy, by the last instruction; invalid: none has */
         bool is_compared; /* the two, by the last instruction */
         uint64_t branch;  /* where that was decided, if since then all went straight; 0: nowhere */
 } StackGuard;

@@ -161,12 +161,15 @@ bool unwind_extent_at(Elf *elf, uint64_t address, uint64_t *ret_start, uint64_t 
 /* By the numbers of DWARF, and what the stack holds of a return address at the entry. */
 #if defined(__x86_64__)
 #define STACK_POINTER       7
+#define FRAME_POINTER       6
 #define RETURN_ADDRESS_SIZE 8
 #elif defined(__aarch64__)
 #define STACK_POINTER       31
+#define FRAME_POINTER       29
 #define RETURN_ADDRESS_SIZE 0
 #else
 #define STACK_POINTER       UINT64_MAX /* not known */
+#define FRAME_POINTER       UINT64_MAX
 #define RETURN_ADDRESS_SIZE 0
 #endif
 
@@ -180,9 +183,12 @@ static Frame frame_at(Dwarf_CFI *cfi, uint64_t address) {
                 return frame;
         if (dwarf_frame_cfa(tables, &ops, &n) == 0) {
                 frame.state = FRAME_OPEN;
-                if (n == 1 && ops[0].atom == DW_OP_bregx && ops[0].number == STACK_POINTER) {
+                if (n == 1 && ops[0].atom == DW_OP_bregx &&
+                    (ops[0].number == STACK_POINTER || ops[0].number == FRAME_POINTER)) {
+                        frame.is_of_frame_pointer = ops[0].number == FRAME_POINTER;
                         frame.depth = ops[0].number2 - RETURN_ADDRESS_SIZE;
-                        frame.state = frame.depth > 0 ? FRAME_OPEN : FRAME_NONE;
+                        if (frame.depth == 0 && !frame.is_of_frame_pointer)
+                                frame.state = FRAME_NONE;
                 }
         }
         free(tables);

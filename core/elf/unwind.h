@@ -20,6 +20,7 @@ bool unwind_extent_at(Elf *elf, uint64_t address, uint64_t *ret_start, uint64_t 
 typedef struct Frame {
         FrameState state;
         uint64_t depth; /* of the stack pointer below that of the entry; 0: none, or not known */
+        bool is_of_frame_pointer; /* that is as deep, and of the stack pointer it is not known */
 } Frame;
 
 /*

@@ -82,11 +82,15 @@ static uint64_t next_generation(BpfBackend *b) {
         return b->kept ? ++b->kept->common->generation : ++b->generation;
 }
 
+static uint32_t stop_depth_of(const FunctionExits *exits) {
+        return exits->depth | (exits->depth_of_frame_pointer ? TLOB_DEPTH_OF_FRAME_POINTER : 0);
+}
+
 static Entry make_entry(const BpfBackend *b, const Entry *place, const Binding *binding) {
         Entry entry = {
                 .stop = binding->resolved.sites.how,
                 .has_frame = binding->resolved.sites.has_frame,
-                .stop_depth = binding->resolved.sites.exits.depth,
+                .stop_depth = stop_depth_of(&binding->resolved.sites.exits),
                 .is_keyed = binding->resolved.sites.key != NULL,
                 .is_event = binding_has_events(binding),
                 .has_call_events = binding_has_call_events(binding),

@@ -345,7 +345,11 @@ struct tlob_binding {
         __u32 has_frame;
         __u32 is_keyed; /* its windows are told apart by a key, and not by their tasks */
         __u32 owner;    /* the user whose tasks alone are measured; 0: everybody's */
-        /* how far the stack pointer lies at a stop below where it is at a return; in bytes */
+        /*
+         * How far the stack pointer lies at a stop below where it is at a return, in bytes; or with
+         * that bit the frame pointer.
+         */
+#define TLOB_DEPTH_OF_FRAME_POINTER 0x80000000U
         __u32 stop_depth;
         /* the programs': */
         __u32 n_keyed;           /* of these, those that are open */
@@ -488,6 +492,7 @@ struct tlob_task {
         __u64 lowest_frame;   /* no window has a lower one; too low is not wrong */
         __u64 stack_begin;    /* the stack that the thread was made with; see frame.bpf.h */
         __u64 stack_end;      /* 0: nobody knows */
+        __u64 frame_pointer;  /* at the stop that it is at */
         __u32 n_put_off;      /* looks of the timer in vain, one after the other */
         __u16 arrived;        /* a hook has seen it get the CPU that it runs on, at last_ns */
         __u16 last_cpu;       /* that it has left last: the low bits of its number */

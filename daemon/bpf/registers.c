@@ -9,6 +9,7 @@
 #include "bpf/registers.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <linux/bpf.h>
 #include <stddef.h>
 #include <sys/user.h>
@@ -34,6 +35,10 @@ static bool program_is_taken(void) {
 }
 
 bool registers_can_be_set(const struct btf *btf) {
+        /* With CONFIG_X86_USER_SHADOW_STACK, it must be seen who has one. */
+        if (btf__find_by_name_kind(btf, "thread_shstk", BTF_KIND_STRUCT) > 0 &&
+            !kernel_types_have_member(btf, "thread_struct", "features"))
+                return false;
         return kernel_types_have_member(btf, "uprobe_task", "auprobe") &&
                kernel_types_have_member(btf, "arch_uprobe", "insn") &&
                kernel_types_have_member(btf, "uprobe", "consumers") && program_is_taken();

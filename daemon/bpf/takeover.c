@@ -36,7 +36,8 @@ static KeptPlaces places_of(const Binding *binding) {
                 places.stops = sites->stop.offset;
         if (sites->how == TLOB_STOP_EXITS || sites->how == TLOB_STOP_GO)
                 places.stops = kept_hash(sites->exits.offsets,
-                                         sites->exits.n * sizeof(*sites->exits.offsets));
+                                         sites->exits.n * sizeof(*sites->exits.offsets)) +
+                               sites->exits.depth;
         return places;
 }
 

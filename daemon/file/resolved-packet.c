@@ -67,6 +67,7 @@ static void put_exits(Packet *packet, const FunctionExits *exits) {
         packet_put_number(packet, exits->n_returns);
         packet_put_number(packet, exits->n_switches);
         packet_put_number(packet, exits->depth);
+        packet_put_number(packet, exits->depth_of_frame_pointer);
         packet_put_string(packet, exits->successor);
         packet_put_string(packet, exits->several);
 }
@@ -85,9 +86,11 @@ static int take_exits(Packet *packet, FunctionExits *exits) {
         exits->n_returns = packet_take_number(packet);
         exits->n_switches = packet_take_number(packet);
         depth = packet_take_number(packet);
-        if (exits->n_returns > n || exits->n_switches > n - exits->n_returns || depth > UINT32_MAX)
+        if (exits->n_returns > n || exits->n_switches > n - exits->n_returns ||
+            depth > FUNCTION_DEPTH_MAX)
                 return -EBADMSG;
         exits->depth = (uint32_t) depth;
+        exits->depth_of_frame_pointer = packet_take_number(packet);
         return free_and_strdup(&exits->successor, packet_take_text(packet))
                        ?: free_and_strdup(&exits->several, packet_take_text(packet));
 }
@@ -178,7 +181,8 @@ static int take_stop(Packet *packet, BindingSites *sites) {
         if (r < 0)
                 return r;
         if (how > TLOB_STOP_GO || how == TLOB_STOP_CALL ||
-            (how == TLOB_STOP_EXITS || how == TLOB_STOP_GO) != (sites->exits.n > 0))
+            (how == TLOB_STOP_EXITS || how == TLOB_STOP_GO) != (sites->exits.n > 0) ||
+            (how != TLOB_STOP_EXITS && sites->exits.depth > 0))
                 return -EBADMSG;
         sites->how = (enum tlob_stop) how;
         return take_key(packet, sites);

@@ -96,7 +96,7 @@ static void *worker_main(void *arg) {
         return NULL;
 }
 
-/* Returns what a call takes, of n threads that make them at once; negative: it could not be done. */
+/* What a call takes of n threads that make them at once; negative: it could not be done. */
 static double call_at_once(void (*call)(void), unsigned n) {
         Worker workers[N_THREADS];
         pthread_barrier_t begin;

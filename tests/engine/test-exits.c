@@ -14,15 +14,14 @@
 
 #define CALLS 100
 
-/* The same functions, which look at the guard of the stack before they return. */
-static bool guarded;
+/* Which: others of the same functions look at the guard of the stack before they return. */
+static const char *leaver = "TLOB_TEST_LEAVER";
 
 static const char *leaver_path(void) {
-        const char *name = guarded ? "TLOB_TEST_LEAVER_GUARDED" : "TLOB_TEST_LEAVER";
-        const char *path = getenv(name);
+        const char *path = getenv(leaver);
 
         if (!path)
-                fail_msg("%s is not set: run this with 'meson test'.", name);
+                fail_msg("%s is not set: run this with 'meson test'.", leaver);
         return path;
 }
 
@@ -165,6 +164,8 @@ static void test_guard(void **state) {
                                     &binding);
 
         assert_true(binding->resolved.sites.exits.depth > 0);
+        assert_int_equal(binding->resolved.sites.exits.depth_of_frame_pointer,
+                         strstr(leaver, "FRAMED") != NULL);
         assert_int_equal(binding->resolved.stop_kind, PROBE_EMULATED);
         engine_remove(*state, index, NULL);
 }
@@ -197,11 +198,15 @@ ENGINE_TESTS(exits) {
                 cmocka_unit_test_setup_teardown(test_loop, engine_setup, engine_teardown),
         };
 
+        static const char *const guarded[] = { "TLOB_TEST_LEAVER_GUARDED",
+                                               "TLOB_TEST_LEAVER_FRAMED" };
         int n;
 
-        guarded = false;
         n = cmocka_run_group_tests(tests, NULL, NULL);
-        guarded = true;
-        n += cmocka_run_group_tests(guard, NULL, NULL);
-        return n + cmocka_run_group_tests(tests, NULL, NULL);
+        for (size_t i = 0; i < ELEMENTSOF(guarded); i++) {
+                leaver = guarded[i];
+                n += cmocka_run_group_tests(guard, NULL, NULL);
+                n += cmocka_run_group_tests(tests, NULL, NULL);
+        }
+        return n;
 }

@@ -93,6 +93,7 @@ static void assert_guarded(ElfFile *elf, const char *function, size_t n_returns,
         assert_exits(elf, function, n_returns, n_returns > 1 ? "returns at several places" : "");
         assert_ok(function_find_exits(elf, find(elf, function), &exits, &reason));
         assert_int_equal(exits.depth, depth);
+        assert_int_equal(exits.depth_of_frame_pointer, strstr(function, "any_size") != NULL);
 }
 
 static void test_guard(void **state) {
@@ -102,7 +103,8 @@ static void test_guard(void **state) {
         assert_guarded(*state, "guard_bypassed", 1, 0);
         assert_guarded(*state, "guard_before_one", 2, 0);
         assert_guarded(*state, "guard_in_two_frames", 2, 0);
-        assert_guarded(*state, "guard_in_frame_of_any_size", 1, 0);
+        assert_guarded(*state, "guard_in_frame_of_any_size", 1, 8);
+        assert_guarded(*state, "guard_before_first", 2, 0);
         assert_guarded(*state, "guard_before_call", 1, 0);
         assert_guarded(*state, "no_guard", 1, 0);
 }

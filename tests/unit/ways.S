@@ -541,7 +541,7 @@ way guard_in_two_frames_2
 1:      call .Lother
 end guard_in_two_frames
 
-/* How deep the stack is, nobody can tell. */
+/* How deep the stack is, only the frame pointer tells. */
 function guard_in_frame_of_any_size
         push %rbp
         .cfi_adjust_cfa_offset 8
@@ -550,11 +550,11 @@ function guard_in_frame_of_any_size
         sub %rdi, %rsp
         mov -8(%rbp), %rdx
         sub %fs:0x28, %rdx
+way guard_in_frame_of_any_size_1
         jne 1f
         leave
         .cfi_remember_state
         .cfi_def_cfa %rsp, 8
-way guard_in_frame_of_any_size_1
         ret
         .cfi_restore_state
 1:      call .Lother
@@ -572,7 +572,23 @@ way guard_before_call_1
 1:      call .Lother
 end guard_before_call
 
-/* Another word of the thread, and another branch. */
+/* Only the first return is behind one. */
+function guard_before_first
+        open_frame
+        look_by_gcc 1f
+        close_frame
+way guard_before_first_1
+        ret
+        .cfi_restore_state
+        mov %rdi, %rax
+        close_frame
+way guard_before_first_2
+        ret
+        .cfi_restore_state
+1:      call .Lother
+end guard_before_first
+
+/* Another word of the thread, another branch, and another comparison. */
 function no_guard
         open_frame
         mov 8(%rsp), %rdx
@@ -584,6 +600,9 @@ function no_guard
         mov 8(%rsp), %rdx
         sub %fs:0x28, %rdx
         test %edi, %edi
+        jne 1f
+        mov %fs:0x28, %rdx
+        cmp $7, %eax
         jne 1f
         close_frame
 way no_guard_1

@@ -248,6 +248,18 @@ __noinline __u32 windows_at(__u32 slot, __u64 cookie)
 	return mask;
 }
 
+/* As it is when the function has come from the stop to its return. */
+static __always_inline __u64 stack_pointer_at_return(const struct tlob_binding *b,
+						     const struct tlob_task *t,
+						     const struct hit *hit)
+{
+	__u32 depth = READ_ONCE(b->stop_depth);
+
+	if (depth & TLOB_DEPTH_OF_FRAME_POINTER)
+		return t->frame_pointer + (depth & ~TLOB_DEPTH_OF_FRAME_POINTER);
+	return hit->stack_pointer + depth;
+}
+
 /* Global, as window_end(). */
 __noinline int window_stop(struct hit *hit, __u32 place, const struct snapshot *at)
 {
@@ -271,8 +283,7 @@ __noinline int window_stop(struct hit *hit, __u32 place, const struct snapshot *
 	if (!b)
 		return 0;
 
-	/* As it is when the function returns. */
-	stack_pointer = hit->stack_pointer + READ_ONCE(b->stop_depth);
+	stack_pointer = stack_pointer_at_return(b, t, hit);
 	if (b->stop == TLOB_STOP_GO)
 		ended = go_window_stop(hit, place, at);
 	/* A way out of an inner call: its frame lies below that of the window. */
@@ -344,8 +355,10 @@ static __always_inline int on_stop(struct pt_regs *ctx)
 	if (t && t->lane)
 		lane_adopt(hit.slot);
 	/* First, so that the window ends when the code that it measures does. */
-	if (t)
+	if (t) {
 		task_ending(t, &at);
+		t->frame_pointer = PT_REGS_FP(ctx);
+	}
 
 	hit.cookie = hit_cookie(ctx, SIDE_STOP);
 	site_stop(&hit, &at);

@@ -8,7 +8,7 @@
 
 tests=/usr/libexec/tlob-tests
 printf '# Linux %s, preemption: %s\n' "$(uname -r)" "$(cat /sys/kernel/debug/sched/preempt 2>/dev/null || echo '?')"
-export TLOB_TEST_VICTIM=$tests/victim TLOB_TEST_LEAVER=$tests/leaver TLOB_TEST_LEAVER_GUARDED=$tests/leaver-guarded TLOB_TEST_CALLER=$tests/reach-caller
+export TLOB_TEST_VICTIM=$tests/victim TLOB_TEST_LEAVER=$tests/leaver TLOB_TEST_LEAVER_GUARDED=$tests/leaver-guarded TLOB_TEST_LEAVER_FRAMED=$tests/leaver-framed TLOB_TEST_CALLER=$tests/reach-caller
 export TLOB_TEST_JOINER=$tests/joiner TLOB_TEST_JUGGLER=$tests/juggler TLOB_TEST_UNSEEN=$tests/unseen TLOB_TEST_CALLS=$tests/system-caller TLOB_TEST_MARKED=$tests/marked TLOB_TEST_MARKED_LLD=$tests/marked-lld
 export TLOB_TEST_GOER=$tests/goer TLOB_TEST_RUSTER=$tests/ruster TLOB_TEST_MARKER=$tests/marker TLOB_TEST_MARKER_LIBRARY=$tests/libmarker.so
 export TLOB_TEST_LIBRARY=$tests/libreach.so TLOB_TEST_SEEDS=200 LD_LIBRARY_PATH=$tests
