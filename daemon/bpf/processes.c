@@ -37,7 +37,9 @@ static int on_record(void *userdata, const void *data, size_t size) {
         ProcessReader *reader = userdata;
 
         if (size >= sizeof(*record)) {
-                if (record->event != TLOB_PROCESS_FOUND)
+                /* A round tells of those that unwind, too: that is no reason for the next one. */
+                if (record->event != TLOB_PROCESS_FOUND &&
+                    !(reader->is_due && record->event == TLOB_PROCESS_UNWINDS))
                         look_again_later(reader);
                 reader->handlers->on_process(record, reader->userdata);
         }

@@ -7,9 +7,11 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "bpf/uprobe.h"
 #include "elf/file.h"
 #include "elf/library.h"
@@ -173,6 +175,25 @@ static void test_a_jump_ends_the_window(void **state) {
         assert_int_equal(s.open, 0);
 }
 
+/* It is looked at once more, a second later, and then nobody wakes up for it. */
+static void test_a_process_at_rest(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        struct pollfd fd = { .fd = engine->backend->ops->get_fd(engine->backend),
+                             .events = POLLIN };
+        uint64_t rest_ns = now_ns() + UINT64_C(3000000000);
+        unsigned n_wakeups = 0;
+
+        (void) engine_add(engine, FUNCTION("a", "1min"), NULL);
+        start(&victim, "a( ) say:ready");
+        while (now_ns() < rest_ns + UINT64_C(4000000000))
+                if (poll(&fd, 1, 100) > 0) {
+                        engine_collect(engine);
+                        n_wakeups += now_ns() > rest_ns;
+                }
+        assert_true(n_wakeups < 2);
+}
+
 static void test_a_crowd_shares_one_probe(void **state) {
         static Victim crowd[N_CROWD];
         _cleanup_(victim_done) Victim outside = {};
@@ -244,6 +265,7 @@ ENGINE_TESTS(unwind) {
                 test(test_a_second_binding_finds_the_same_thread),
                 test(test_markers_ask_for_none),
                 test(test_a_jump_ends_the_window),
+                test(test_a_process_at_rest),
                 test(test_a_crowd_shares_one_probe),
                 test(test_a_crowd_of_a_user_is_no_matter_of_others),
         };
