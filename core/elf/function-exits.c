@@ -334,14 +334,16 @@ static bool find_depth(const Search *search, const uint64_t *addresses, Frame *f
  */
 static int use_guards(Search *search) {
         FunctionExits *exits = &search->exits;
-        _cleanup_free_ uint64_t *addresses = calloc(exits->n, sizeof(*addresses));
-        _cleanup_free_ Frame *frames = calloc(exits->n, sizeof(*frames));
+        _cleanup_free_ uint64_t *addresses = NULL;
+        _cleanup_free_ Frame *frames = NULL;
         GElf_Phdr phdr;
 
-        if (!addresses || !frames)
-                return -ENOMEM;
         if (exits->n_returns < exits->n)
                 return 0;
+        addresses = calloc(exits->n, sizeof(*addresses));
+        frames = calloc(exits->n, sizeof(*frames));
+        if (!addresses || !frames)
+                return -ENOMEM;
         reach_parts(search);
         if (collect_guards(search, addresses) < exits->n || !find_depth(search, addresses, frames))
                 return 0;

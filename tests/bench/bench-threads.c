@@ -108,9 +108,11 @@ static double call_at_once(void (*call)(void), unsigned n) {
         for (; n_started < n; n_started++) {
                 workers[n_started] = (Worker){ .begin = &begin, .call = call };
                 if (pthread_create(&workers[n_started].thread, NULL, worker_main,
-                                   &workers[n_started]) != 0)
+                                   &workers[n_started]) != 0) {
                         /* The others wait for it, for ever. */
-                        exit(bench_fail(-EAGAIN, "Failed to start a thread") < 0);
+                        (void) bench_fail(-EAGAIN, "Failed to start a thread");
+                        exit(EXIT_FAILURE);
+                }
         }
         for (unsigned i = 0; i < n; i++) {
                 (void) pthread_join(workers[i].thread, NULL);

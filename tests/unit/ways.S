@@ -419,7 +419,6 @@ end nop_loop
         jne \failed
 .endm
 
-
 .macro open_frame
         push %rbx
         .cfi_adjust_cfa_offset 8
