@@ -65,13 +65,13 @@ int filter_init(Filter *filter, const Options *options) {
                 if (!unit)
                         return -ENOMEM;
         }
-        *filter = (Filter){ .unit = TAKE_PTR(unit), .binding = options->binding };
+        *filter = (Filter) { .unit = TAKE_PTR(unit), .binding = options->binding };
         return 0;
 }
 
 void filter_done(Filter *filter) {
         free(filter->unit);
-        *filter = (Filter){};
+        *filter = (Filter) {};
 }
 
 static bool matches(const char *pattern, const char *s) {

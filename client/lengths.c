@@ -11,7 +11,7 @@ size_t lengths_read_array(const json_object *array, HistogramBucket **ret) {
                 json_object *pair = json_object_array_get_idx(array, i),
                             *upper = json_object_array_get_idx(pair, 0);
 
-                buckets[i] = (HistogramBucket){
+                buckets[i] = (HistogramBucket) {
                         .upper_ns = upper ? json_object_get_uint64(upper) : UINT64_MAX,
                         .count = json_object_get_uint64(json_object_array_get_idx(pair, 1)),
                 };

@@ -116,11 +116,11 @@ static void give_state(void *userdata, const MetricFamily *family, MetricLabels 
 
 static void give_info(void *userdata, const MetricFamily *family, const char *label,
                       const char *value) {
-        give(userdata, family, (const char *const[]){ NULL }, json_object_new_string(value));
+        give(userdata, family, (const char *const[]) { NULL }, json_object_new_string(value));
 }
 
 MetricSink metric_json_sink(MetricJson *json) {
-        return (MetricSink){
+        return (MetricSink) {
                 .announce = announce,
                 .count = give_count,
                 .ratio = give_ratio,

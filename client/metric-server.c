@@ -320,7 +320,7 @@ static int on_connect(sd_varlink_server *varlink, sd_varlink *link, void *userda
 
         if (!peer)
                 return -ENOMEM;
-        *peer = (Peer){
+        *peer = (Peer) {
                 .server = server,
                 .link = link,
                 .moved_ns = now_ns(),

@@ -12,7 +12,7 @@
 #include "lengths.h"
 #include "proxy.h"
 
-#define LABELS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+#define LABELS(...) ((const char *const[]) { __VA_ARGS__, NULL })
 #define OF(binding) "binding", json_string(binding, "Name"), "unit", json_string(binding, "Unit")
 
 typedef struct Source Source;
@@ -333,7 +333,7 @@ int metric_source_list(const MetricAnswer *answer, const MetricSink *sink) {
 void metric_answer_done(MetricAnswer *answer) {
         json_object_put(answer->manager);
         json_object_put(answer->bindings);
-        *answer = (MetricAnswer){};
+        *answer = (MetricAnswer) {};
 }
 
 int metric_source_ask(Client *client, MetricAnswer *answer) {

@@ -39,7 +39,7 @@ bool monitor_line_is_remove(const char *s) {
 void monitor_line_done(MonitorLine *line) {
         free(line->name);
         free(line->path);
-        *line = (MonitorLine){};
+        *line = (MonitorLine) {};
 }
 
 /* A whole string that is a number as the kernel reads it, without a sign. */
@@ -207,7 +207,7 @@ int monitor_line_parse(const char *s, MonitorLine *ret, char **ret_error) {
                 return r;
 
         *ret = line;
-        line = (MonitorLine){};
+        line = (MonitorLine) {};
         return 0;
 }
 

@@ -153,14 +153,14 @@ static void fill_getopt(struct option *longs, char *shorts) {
                                 *shorts++ = ':';
                 }
                 if (option->name)
-                        *longs++ = (struct option){
+                        *longs++ = (struct option) {
                                 option->name,
                                 option->argument ? required_argument : no_argument,
                                 NULL,
                                 LONG_BASE + (int) i,
                         };
         }
-        *longs = (struct option){};
+        *longs = (struct option) {};
         *shorts = '\0';
 }
 
@@ -325,7 +325,7 @@ static int apply(Options *options, const Option *option, const char *value) {
 static void options_init(Options *options) {
         size_t n = 0;
 
-        *options = (Options){ .legend = true, .pager = true, .ask_password = true };
+        *options = (Options) { .legend = true, .pager = true, .ask_password = true };
         for (size_t i = 0; i < ELEMENTSOF(table); i++)
                 if (table[i].kind == KIND_KEY) {
                         assert(n < OPTION_KEYS_N);

@@ -69,7 +69,7 @@ static void enlarge_buffer(void) {
 
 void output_init(Output *output, const Options *options) {
         enlarge_buffer();
-        *output = (Output){
+        *output = (Output) {
                 .json = options->json,
                 .legend = options->legend,
                 .colors = colors_wanted(),

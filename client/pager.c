@@ -65,7 +65,7 @@ void pager_open(Pager *pager) {
         (void) fflush(stdout);
         if (collected < 0 || out < 0 || dup2(collected, STDOUT_FILENO) < 0)
                 return;
-        *pager = (Pager){ .open = true, .collected = TAKE_FD(collected), .out = TAKE_FD(out) };
+        *pager = (Pager) { .open = true, .collected = TAKE_FD(collected), .out = TAKE_FD(out) };
 }
 
 /* Does the text fit on the screen, with the shell's prompt below it? Bytes count as columns. */
@@ -132,6 +132,6 @@ int pager_close(Pager *pager) {
                 r = show(pager->collected, pager->out);
         safe_close(pager->collected);
         safe_close(pager->out);
-        *pager = (Pager){};
+        *pager = (Pager) {};
         return r;
 }

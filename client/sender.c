@@ -14,7 +14,7 @@ bool sender_is_bus(sd_bus_message *m) {
 
 void sender_done(Sender *sender) {
         free(sender->owner);
-        *sender = (Sender){};
+        *sender = (Sender) {};
 }
 
 static void find_owner(Sender *sender, sd_bus *bus) {

@@ -37,7 +37,7 @@ static const Property numbers[] = {
 };
 
 static void tally_init(Tally *tally) {
-        *tally = (Tally){ .open = UINT64_MAX };
+        *tally = (Tally) { .open = UINT64_MAX };
         for (size_t i = 0; i < ELEMENTSOF(numbers); i++)
                 *(uint64_t *) ((char *) tally + numbers[i].offset) = UINT64_MAX;
 }
@@ -62,7 +62,7 @@ static int read_lengths(sd_bus_message *m, Tally *tally) {
                                 return -ENOMEM;
                         tally->lengths = more;
                 }
-                tally->lengths[tally->n_lengths++] = (HistogramBucket){ upper_ns, count };
+                tally->lengths[tally->n_lengths++] = (HistogramBucket) { upper_ns, count };
         }
         if (r >= 0)
                 r = sd_bus_message_exit_container(m);
@@ -168,7 +168,7 @@ static int append_tally(Tallies *tallies, Tally *tally) {
                 return -ENOMEM;
         tallies->tallies = more;
         tallies->tallies[tallies->n++] = *tally;
-        *tally = (Tally){};
+        *tally = (Tally) {};
         return 0;
 }
 
@@ -208,6 +208,6 @@ int top_read_tallies(sd_bus_message *reply, const Filter *filter, const char *pa
         if (tallies.n > 0)
                 qsort(tallies.tallies, tallies.n, sizeof(*tallies.tallies), compare_tallies);
         *ret = tallies;
-        tallies = (Tallies){};
+        tallies = (Tallies) {};
         return 0;
 }

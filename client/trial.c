@@ -79,7 +79,7 @@ static int append_keys(sd_bus_message *call, const char *name, const char *unit,
 }
 
 int trial_init(Trial *trial, Connection *connection, const Candidates *candidates) {
-        *trial = (Trial){ .connection = connection, .candidates = candidates };
+        *trial = (Trial) { .connection = connection, .candidates = candidates };
         return remove_orphans(connection);
 }
 
@@ -166,5 +166,5 @@ void trial_done(Trial *trial) {
         forget_binding(trial);
         for (size_t i = 0; i < CANDIDATES_MAX; i++)
                 measured_done(&trial->measured[i]);
-        *trial = (Trial){};
+        *trial = (Trial) {};
 }

@@ -36,7 +36,7 @@
 void unit_files_done(UnitFiles *files) {
         strings_free(files->paths);
         free(files->id);
-        *files = (UnitFiles){};
+        *files = (UnitFiles) {};
 }
 
 static int complain(int r, const sd_bus_error *error) {

@@ -161,7 +161,7 @@ static Declared *declare_all(const ElfFunctions *functions) {
 
         for (size_t i = 0; declared && i < functions->n; i++) {
                 (void) mangled_name_decode(functions->items[i].name, true, text, sizeof(text));
-                declared[i] = (Declared){ .function = &functions->items[i], .text = strdup(text) };
+                declared[i] = (Declared) { .function = &functions->items[i], .text = strdup(text) };
                 if (!declared[i].text) {
                         free_declared(declared, i);
                         return NULL;

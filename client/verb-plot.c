@@ -46,7 +46,7 @@ static void pictures_done(Pictures *pictures) {
 
 static void add_mark(Plot *plot, const char *name, uint64_t ns) {
         if (ns != UINT64_MAX)
-                plot->marks[plot->n_marks++] = (PlotMark){ name, ns };
+                plot->marks[plot->n_marks++] = (PlotMark) { name, ns };
 }
 
 static void add_marks(Plot *plot, const json_object *binding) {
@@ -76,8 +76,8 @@ static int add_picture(Pictures *pictures, json_object *binding, const Options *
                 return -ENOMEM;
         pictures->items = items;
         picture = items + pictures->n++;
-        *picture = (Picture){ .binding = json_object_get(binding) };
-        picture->plot = (Plot){
+        *picture = (Picture) { .binding = json_object_get(binding) };
+        picture->plot = (Plot) {
                 .name = json_string(binding, "Name"),
                 .n_lengths = lengths_read(binding, &picture->lengths),
                 .max_ns = json_number(binding, "MaxNSec"),

@@ -181,9 +181,9 @@ static int fill_from_binding(Part *part, PageBinding *page, const json_object *b
         page->budget_ns = json_number(binding, "BudgetNSec");
         page->problem = problem_of(binding);
         if (page->p99_ns != UINT64_MAX)
-                plot->marks[plot->n_marks++] = (PlotMark){ "p99", page->p99_ns };
+                plot->marks[plot->n_marks++] = (PlotMark) { "p99", page->p99_ns };
         if (plot->n_lengths > 0 && plot->max_ns != UINT64_MAX)
-                plot->marks[plot->n_marks++] = (PlotMark){ "max", plot->max_ns };
+                plot->marks[plot->n_marks++] = (PlotMark) { "max", plot->max_ns };
         return 0;
 }
 
@@ -196,7 +196,7 @@ static char *make_title(const Draft *draft, const Overruns *overruns) {
 /* What the journal knows. Of several budgets, that of the total time is the one to draw. */
 static void fill_from_journal(const Draft *draft, const Overruns *overruns, Part *part,
                               PageBinding *page) {
-        *page = (PageBinding){
+        *page = (PageBinding) {
                 .title = part->title,
                 .overruns = overruns,
                 .plot = &part->plot,
@@ -207,7 +207,7 @@ static void fill_from_journal(const Draft *draft, const Overruns *overruns, Part
         for (size_t i = overruns->n; i-- > 0 && page->budget_ns == UINT64_MAX;)
                 if (overruns->items[i].budget == TLOB_BUDGET_TOTAL)
                         page->budget_ns = overruns->items[i].budget_ns;
-        part->plot = (Plot){
+        part->plot = (Plot) {
                 .name = part->title,
                 .without_lengths = true,
                 .max_ns = UINT64_MAX,
@@ -234,7 +234,7 @@ static int fill_part(Draft *draft, size_t i) {
                 return r;
         part->plot.budget_ns = page->budget_ns;
         if (page->budget_ns != UINT64_MAX)
-                part->plot.marks[part->plot.n_marks++] = (PlotMark){ "budget", page->budget_ns };
+                part->plot.marks[part->plot.n_marks++] = (PlotMark) { "budget", page->budget_ns };
         part->plot.n_events = overruns_to_events(overruns, &part->events);
         part->plot.events = part->events;
         return part->events ? 0 : -ENOMEM;

@@ -128,7 +128,7 @@ static int unwind(Look *look, const StackSample *sample, StretchFrame *frames, S
                 return n;
         look->n_samples++;
         look->n_unknown += n == 0;
-        *ret = (StretchStack){
+        *ret = (StretchStack) {
                 .tid = sample->tid,
                 .frames = frames,
                 .n = (size_t) n,

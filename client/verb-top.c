@@ -311,8 +311,8 @@ static int wait_for_event(Top *top) {
         if (bus_usec < until / 1000)
                 until = bus_usec * 1000;
         until = until > now ? until - now : 0;
-        timeout =
-                (struct timespec){ (time_t) (until / NSEC_PER_SEC), (long) (until % NSEC_PER_SEC) };
+        timeout = (struct timespec) { (time_t) (until / NSEC_PER_SEC),
+                                      (long) (until % NSEC_PER_SEC) };
         if (ppoll(fds, ELEMENTSOF(fds), until > NSEC_PER_HOUR ? NULL : &timeout, NULL) < 0)
                 return errno == EINTR ? 0 : -errno;
         if (fds[2].revents != 0)
@@ -389,7 +389,7 @@ static int top_init(Top *top, Client *client, const char *pattern) {
         bool utf8 = streq(nl_langinfo(CODESET), "UTF-8");
         int r;
 
-        *top = (Top){
+        *top = (Top) {
                 .client = client,
                 .signals = -EBADF,
                 .delay_ns = options->delay_ns > 0 ? options->delay_ns : DELAY_DEFAULT_NS,
@@ -403,10 +403,10 @@ static int top_init(Top *top, Client *client, const char *pattern) {
                 r = describe_filter(top, options, pattern);
         if (r < 0)
                 return r;
-        top->watch = (TopWatch){ .connection = &client->connection,
-                                 .filter = &top->filter,
-                                 .pattern = pattern };
-        top->view = (View){
+        top->watch = (TopWatch) { .connection = &client->connection,
+                                  .filter = &top->filter,
+                                  .pattern = pattern };
+        top->view = (View) {
                 .colors = client->output.colors,
                 .utf8 = utf8,
                 .legend = options->legend,

@@ -53,7 +53,7 @@ struct JournalQueue {
 };
 
 static Positions get_positions(const JournalQueue *queue) {
-        return (Positions){ .word = __atomic_load_n(&queue->memory->positions, __ATOMIC_ACQUIRE) };
+        return (Positions) { .word = __atomic_load_n(&queue->memory->positions, __ATOMIC_ACQUIRE) };
 }
 
 static void set_positions(JournalQueue *queue, uint32_t begin, uint32_t end) {

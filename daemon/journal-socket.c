@@ -184,5 +184,5 @@ void journal_socket_set_path(const char *path) {
         journal.queue = journal_queue_free(journal.queue);
         journal.fd = safe_close(journal.fd);
         journal.path = path;
-        journal.drops = (JournalSocketDrops){};
+        journal.drops = (JournalSocketDrops) {};
 }

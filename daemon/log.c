@@ -45,7 +45,7 @@ static void send_to_journal(int level, int error, const char *file, int line, co
         (void) snprintf(fields[4], sizeof(fields[4]), "CODE_LINE=%i", line);
         (void) snprintf(fields[5], sizeof(fields[5]), "CODE_FUNC=%s", func);
         for (size_t i = 0; i < ELEMENTSOF(fields); i++)
-                iov[i + 1] = (struct iovec){ fields[i], strlen(fields[i]) };
+                iov[i + 1] = (struct iovec) { fields[i], strlen(fields[i]) };
         (void) journal_socket_send(iov, ELEMENTSOF(iov));
 }
 

@@ -36,7 +36,7 @@
 #define TLOB_LANE_WORD_IS(word)   (((word) >> 40) == 0x746c6fULL)
 #define TLOB_LANE_WORD_TAG(word)  (((word) >> 16) & TLOB_LANE_TAG_MAX)
 #define TLOB_LANE_WORD_LANE(word) (((word) >> 8) & 0xff)
-#define TLOB_LANE_WORD_MARK(word) ((word) &0xff)
+#define TLOB_LANE_WORD_MARK(word) ((word) & 0xff)
 #define TLOB_LANE_TAG_MAX         0xffffff
 
 struct tlob_lane_mark {

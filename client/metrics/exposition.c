@@ -133,12 +133,12 @@ static void write_state(void *userdata, const MetricFamily *family, MetricLabels
 
 static void write_info(void *userdata, const MetricFamily *family, const char *label,
                        const char *value) {
-        write_name(userdata, family->name, "", (const char *const[]){ NULL }, label, value);
+        write_name(userdata, family->name, "", (const char *const[]) { NULL }, label, value);
         (void) fputs("1\n", userdata);
 }
 
 MetricSink exposition_sink(FILE *f) {
-        return (MetricSink){
+        return (MetricSink) {
                 .announce = announce,
                 .count = write_count,
                 .ratio = write_ratio,

@@ -27,7 +27,7 @@ void overrun_list_done(OverrunList *list) {
                 free(overruns->unit);
         }
         free(list->items);
-        *list = (OverrunList){};
+        *list = (OverrunList) {};
 }
 
 Overruns *overrun_list_find(const OverrunList *list, const char *host, const char *binding) {
@@ -95,7 +95,7 @@ int overruns_hold_back(Overruns *overruns, uint64_t time_usec, uint64_t n) {
                 return -ENOMEM;
         overruns->held_back = events;
         events[overruns->n_held_back++] =
-                (PlotEvent){ .time_usec = time_usec, .length_ns = UINT64_MAX, .count = n };
+                (PlotEvent) { .time_usec = time_usec, .length_ns = UINT64_MAX, .count = n };
         overruns->suppressed += n;
         return 0;
 }
@@ -152,7 +152,7 @@ size_t overruns_rank_reasons(const Overruns *overruns, Reason **ret) {
         qsort(list, overruns->n, sizeof(*list), compare_texts);
         for (size_t i = 0; i < overruns->n; i++) {
                 if (n == 0 || !streq(reasons[n - 1].text, list[i]->cause))
-                        reasons[n++] = (Reason){ .text = list[i]->cause };
+                        reasons[n++] = (Reason) { .text = list[i]->cause };
                 reasons[n - 1].n++;
                 reasons[n - 1].over_ns += overrun_over_ns(list[i]);
         }
@@ -194,7 +194,7 @@ size_t overruns_to_events(const Overruns *overruns, PlotEvent **ret) {
         if (!events)
                 return 0;
         for (size_t i = 0; i < overruns->n; i++)
-                events[i] = (PlotEvent){
+                events[i] = (PlotEvent) {
                         .time_usec = overruns->items[i].time_usec,
                         .length_ns = overruns->items[i].length_ns,
                         .id = overruns->items[i].id,

@@ -94,7 +94,7 @@ Scale scale_make(const Plot *plot) {
                 low = make_round(low - 0.3, false);
                 high = make_round(high + 0.3, true);
         }
-        return (Scale){ low, high };
+        return (Scale) { low, high };
 }
 
 double scale_place(const Scale *scale, uint64_t ns) {

@@ -35,7 +35,7 @@ void candidates_done(Candidates *candidates) {
                 free(candidate->start);
                 free(candidate->stop);
         }
-        *candidates = (Candidates){};
+        *candidates = (Candidates) {};
 }
 
 static int add(Candidates *candidates, const char *label, const char *executable, const char *start,
@@ -102,7 +102,7 @@ static void add_old_file(Candidates *candidates, const SeenFunction *function) {
         for (size_t i = 0; i < candidates->n_old; i++)
                 if (streq(candidates->old[i].path, function->path))
                         return;
-        candidates->old[candidates->n_old++] = (OldFile){ function->path, function->fate };
+        candidates->old[candidates->n_old++] = (OldFile) { function->path, function->fate };
 }
 
 /* Is it the same time that is in both? */
@@ -270,7 +270,7 @@ static int take_probe(const UsdtNote *note, void *userdata) {
                 return -ENOMEM;
         }
         probes->items = items;
-        items[probes->n++] = (Probe){ .name = name, .offset = note->offset };
+        items[probes->n++] = (Probe) { .name = name, .offset = note->offset };
         return 0;
 }
 

@@ -22,7 +22,7 @@ static const char deleted[] = " (deleted)";
 
 void mapping_done(Mapping *mapping) {
         free(mapping->name);
-        *mapping = (Mapping){};
+        *mapping = (Mapping) {};
 }
 
 void path_strip_deleted(char *path) {

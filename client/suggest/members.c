@@ -43,7 +43,7 @@ bool members_have(Members *members, pid_t pid) {
         items = reallocarray(members->items, members->n + 1, sizeof(*items));
         if (items) {
                 members->items = items;
-                items[members->n++] = (Member){ pid, is_in };
+                items[members->n++] = (Member) { pid, is_in };
         }
         return is_in;
 }

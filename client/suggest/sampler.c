@@ -163,7 +163,7 @@ int sampler_new(Sampler **ret, char **ret_error) {
                 Ring *ring = &sampler->rings[sampler->n_rings++];
                 int r;
 
-                *ring = (Ring){ .fd = -EBADF };
+                *ring = (Ring) { .fd = -EBADF };
                 r = ring_open(sampler, (int) cpu, ring);
                 /* It is not there now. */
                 if (r == -ENODEV)
@@ -225,7 +225,7 @@ static void note_record(Sampler *sampler, size_t offset, size_t size) {
         memcpy(&header, sampler->data + offset, sizeof(header));
         if (header.type == PERF_RECORD_SAMPLE && size >= sizeof(head)) {
                 memcpy(&head, sampler->data + offset, sizeof(head));
-                sampler->records[sampler->n_records++] = (Record){ head.time_ns, offset };
+                sampler->records[sampler->n_records++] = (Record) { head.time_ns, offset };
         } else if (header.type == PERF_RECORD_LOST && size >= sizeof(header) + sizeof(lost)) {
                 memcpy(lost, sampler->data + offset + sizeof(header), sizeof(lost));
                 sampler->n_lost += lost[1];
@@ -281,7 +281,7 @@ static bool read_sample(const uint8_t *record, StackSample *ret) {
         if (stack_size == 0 || size - at < stack_size + sizeof(dynamic))
                 return false;
         memcpy(&dynamic, record + at + stack_size, sizeof(dynamic));
-        *ret = (StackSample){
+        *ret = (StackSample) {
                 .time_ns = head.time_ns,
                 .pid = (pid_t) head.pid,
                 .tid = (pid_t) head.tid,

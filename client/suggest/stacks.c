@@ -209,7 +209,7 @@ static int get_nameless(Stacks *stacks, const char *name, const Module **ret) {
         const MappedIdentity none = {};
 
         *ret = find_module(stacks, name, &none);
-        return *ret ? 0 : add_module(stacks, &(Module){ .name = (char *) name }, ret);
+        return *ret ? 0 : add_module(stacks, &(Module) { .name = (char *) name }, ret);
 }
 
 static const Module *find_loaded(const Process *process, uint64_t begin) {
@@ -233,7 +233,7 @@ static int load(Process *process, uint64_t begin, const Module **ret) {
         if (!loaded)
                 return -ENOMEM;
         process->loaded = loaded;
-        loaded[process->n_loaded++] = (Loaded){ begin, *ret };
+        loaded[process->n_loaded++] = (Loaded) { begin, *ret };
         return 0;
 }
 
@@ -312,7 +312,7 @@ static bool to_offset(Dwfl_Module *module, Dwarf_Addr pc, uint64_t *ret) {
 static bool is_code(const Process *process, uint64_t address) {
         Dwfl_Module *module = dwfl_addrmodule(process->dwfl, address);
 
-        return module && to_offset(module, address, &(uint64_t){ 0 });
+        return module && to_offset(module, address, &(uint64_t) { 0 });
 }
 
 /*
@@ -376,7 +376,7 @@ static Process *find_process(Stacks *stacks, const StackSample *sample) {
                 if (stacks->n_processes == PROCESSES_MAX)
                         return NULL;
                 process = &stacks->processes[stacks->n_processes++];
-                *process = (Process){ .stacks = stacks, .pid = sample->pid };
+                *process = (Process) { .stacks = stacks, .pid = sample->pid };
         }
         if (!process->dwfl && sample->time_ns - process->looked_ns > LOOK_AGAIN_NS) {
                 process->looked_ns = sample->time_ns;
@@ -433,7 +433,7 @@ static int add_function(Stacks *stacks, const Module *module, uint64_t entry, bo
                 return -ENOMEM;
         stacks->functions = functions;
         function = &functions[stacks->n_functions];
-        *function = (SeenFunction){
+        *function = (SeenFunction) {
                 .path = module->path,
                 .build_id = module->elf ? elf_file_build_id(module->elf) : NULL,
                 .offset = entry,
@@ -465,7 +465,7 @@ static int find_function(Stacks *stacks, const Module *module, uint64_t offset, 
         place = malloc(sizeof(*place));
         if (!place)
                 return -ENOMEM;
-        *place = (Place){ .module = module, .offset = offset };
+        *place = (Place) { .module = module, .offset = offset };
         found = tsearch(place, &stacks->places, compare_places);
         if (!found) {
                 free(place);

@@ -86,7 +86,7 @@ static int know_functions(Stretches *stretches, const StretchFrame *frames, size
                 return -ENOMEM;
         stretches->functions = functions;
         for (size_t i = stretches->n_functions; i < needed; i++)
-                functions[i] = (Stretch){ .function = (uint32_t) i };
+                functions[i] = (Stretch) { .function = (uint32_t) i };
         stretches->n_functions = needed;
         return 0;
 }

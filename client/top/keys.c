@@ -62,7 +62,7 @@ static int feed_sequence(KeyReader *reader, char byte) {
 
 int key_reader_feed(KeyReader *reader, char byte) {
         if (byte == ESCAPE) {
-                *reader = (KeyReader){ .state = ESCAPED };
+                *reader = (KeyReader) { .state = ESCAPED };
                 return KEY_NONE;
         }
         switch (reader->state) {

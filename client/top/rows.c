@@ -37,7 +37,7 @@ SortKey sort_key_from_string(const char *s) {
 
 void rows_done(Rows *rows) {
         free(rows->rows);
-        *rows = (Rows){};
+        *rows = (Rows) {};
 }
 
 /* What needs a look comes first: of the states of several bindings, the first is shown. */
@@ -115,7 +115,7 @@ static void make_row(const Tally *const *list, size_t n, const Tallies *before, 
         Row *row = rows->rows + rows->n++;
         Change change = {};
 
-        *row = (Row){
+        *row = (Row) {
                 .name = by_unit ? list[0]->unit : list[0]->name,
                 .state = list[0]->state,
                 .budget_ns = list[0]->budget_ns,

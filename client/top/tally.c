@@ -19,7 +19,7 @@ void tallies_done(Tallies *tallies) {
         for (size_t i = 0; i < tallies->n; i++)
                 tally_done(tallies->tallies + i);
         free(tallies->tallies);
-        *tallies = (Tallies){};
+        *tallies = (Tallies) {};
 }
 
 static int compare_name(const void *name, const void *tally) {
@@ -105,7 +105,7 @@ uint64_t change_quantile(const Change *change, unsigned per_mille) {
 
         for (size_t i = 0; i < TLOB_BUCKETS; i++)
                 if (change->lengths.counts[i] > 0)
-                        buckets[n++] = (HistogramBucket){
+                        buckets[n++] = (HistogramBucket) {
                                 .upper_ns = histogram_upper_bound(i),
                                 .count = change->lengths.counts[i],
                         };

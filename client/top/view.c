@@ -386,7 +386,7 @@ static int write_open(const View *view, const OpenWindows *windows, FILE *f) {
 }
 
 static int write_help(const View *view, FILE *f) {
-        size_t room = view_count_rows(view, &(OpenWindows){});
+        size_t room = view_count_rows(view, &(OpenWindows) {});
         int r = 0;
 
         if (view->legend)

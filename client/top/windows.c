@@ -18,7 +18,7 @@ void open_windows_done(OpenWindows *windows) {
         for (size_t i = 0; i < windows->n; i++)
                 window_done(windows->windows + i);
         free(windows->windows);
-        *windows = (OpenWindows){};
+        *windows = (OpenWindows) {};
 }
 
 static int copy_window(const OpenWindow *window, OpenWindow *ret) {

@@ -162,7 +162,7 @@ static unsigned word_distance(NearNames *names, const char *path, size_t n, cons
         size_t other_length = 0;
 
         names->work += n;
-        while (nearest > 0 && (other = next_word(&p, path + n, &(int){ 0 }, &other_length))) {
+        while (nearest > 0 && (other = next_word(&p, path + n, &(int) { 0 }, &other_length))) {
                 unsigned distance = limited_distance(names, word, length, other, other_length,
                                                      (length + 1) / 3);
 
@@ -296,7 +296,7 @@ static size_t without_hash(const char *name, size_t n) {
 void near_names_init(NearNames *names, const char *wanted, size_t length) {
         size_t method_length;
 
-        *names = (NearNames){ .wanted = wanted, .length = length };
+        *names = (NearNames) { .wanted = wanted, .length = length };
         if (length > NEAR_NAMES_LEN)
                 names->length = NEAR_NAMES_LEN;
         fold(wanted, names->length, names->folded);

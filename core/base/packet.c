@@ -92,7 +92,7 @@ int packet_send(int socket_fd, const Packet *packet, int fd) {
         if (packet->failed)
                 return -EMSGSIZE;
         if (fd >= 0) {
-                control.header = (struct cmsghdr){
+                control.header = (struct cmsghdr) {
                         .cmsg_level = SOL_SOCKET,
                         .cmsg_type = SCM_RIGHTS,
                         .cmsg_len = CMSG_LEN(sizeof(fd)),

@@ -112,6 +112,6 @@ bool container_choose_process(ContainerProcess *found, uint32_t pid) {
         if (depth == 0 || (found->pid > 0 && depth >= found->depth) ||
             root_of_process(pid, &root) != 0)
                 return false;
-        *found = (ContainerProcess){ .pid = pid, .depth = depth };
+        *found = (ContainerProcess) { .pid = pid, .depth = depth };
         return depth == 1;
 }

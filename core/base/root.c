@@ -58,7 +58,7 @@ static int root_of_fd(int fd, Root *ret) {
         r = root_path_of_fd(fd, &outside);
         if (r < 0)
                 return r;
-        *ret = (Root){ .fd = TAKE_FD(root) };
+        *ret = (Root) { .fd = TAKE_FD(root) };
         if (!streq(outside, "/"))
                 ret->path = TAKE_PTR(outside);
         return 0;

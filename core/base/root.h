@@ -14,7 +14,7 @@ typedef struct Root {
         char *path; /* of the tree, from outside; NULL: paths in it are the same outside */
 } Root;
 
-#define ROOT_OWN ((Root){ .fd = -EBADF })
+#define ROOT_OWN ((Root) { .fd = -EBADF })
 
 void root_done(Root *root);
 

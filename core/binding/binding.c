@@ -29,7 +29,7 @@ int binding_new(const char *name, Binding **ret) {
         binding = malloc(sizeof(*binding));
         if (!binding)
                 return -ENOMEM;
-        *binding = (Binding){
+        *binding = (Binding) {
                 .priority = LOG_WARNING,
                 .enabled = true,
                 .cpu_limit = BINDING_CPU_LIMIT,
@@ -423,7 +423,7 @@ int binding_add_error(Binding *binding, const char *key, const char *text) {
         source->errors = errors;
 
         binding_clear_error(binding, key);
-        errors[source->n_errors++] = (BindingError){ .key = key, .text = TAKE_PTR(copy) };
+        errors[source->n_errors++] = (BindingError) { .key = key, .text = TAKE_PTR(copy) };
         update_error(source);
         return 0;
 }

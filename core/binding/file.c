@@ -20,7 +20,7 @@ static uint64_t time_ns(const struct timespec *time) {
 }
 
 FileStamp file_stamp_of(const struct stat *st) {
-        return (FileStamp){
+        return (FileStamp) {
                 .size = (uint64_t) st->st_size,
                 .mtime_ns = time_ns(&st->st_mtim),
                 .ctime_ns = time_ns(&st->st_ctim),
@@ -36,7 +36,7 @@ bool file_parse_mapping(const char *line, uint64_t *ret_begin, MappedIdentity *r
                    &minor_number, &inode) != 4)
                 return false;
         *ret_begin = begin;
-        *ret = (MappedIdentity){ makedev(major_number, minor_number), inode };
+        *ret = (MappedIdentity) { makedev(major_number, minor_number), inode };
         return true;
 }
 
@@ -50,7 +50,7 @@ static MappedIdentity find_mapping(uint64_t address) {
         while (f && getline(&line, &size, f) > 0)
                 if (file_parse_mapping(line, &begin, &identity) && begin == address)
                         return identity;
-        return (MappedIdentity){};
+        return (MappedIdentity) {};
 }
 
 MappedIdentity file_identify_mapping(int fd) {
@@ -59,7 +59,7 @@ MappedIdentity file_identify_mapping(int fd) {
 
         p = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);
         if (p == MAP_FAILED)
-                return (MappedIdentity){};
+                return (MappedIdentity) {};
         identity = find_mapping((uintptr_t) p);
         (void) munmap(p, 1);
         return identity;

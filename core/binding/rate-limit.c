@@ -13,7 +13,7 @@ bool rate_limit_admit(RateLimit *limit, uint64_t interval_ns, unsigned burst, ui
                 return true;
 
         if (limit->count == 0 || now_ns - limit->begin_ns >= interval_ns)
-                *limit = (RateLimit){ .begin_ns = now_ns };
+                *limit = (RateLimit) { .begin_ns = now_ns };
         if (limit->count >= burst)
                 return false;
         limit->count++;

@@ -121,7 +121,7 @@ int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) 
         binding_sites_done(&resolved->sites);
         resolved->sites = sites;
         resolved->copies = copies;
-        sites = (BindingSites){};
+        sites = (BindingSites) {};
         binding_read_probes(binding, elf_file_fd(elf));
         *ret_file = TAKE_PTR(file);
         return 0;

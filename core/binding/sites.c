@@ -399,7 +399,7 @@ int binding_resolve_sites(const Binding *binding, ElfFile *elf, BindingSites *re
         if (r < 0)
                 return r;
         *ret = sites;
-        sites = (BindingSites){};
+        sites = (BindingSites) {};
         return 0;
 }
 

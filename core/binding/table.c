@@ -11,7 +11,7 @@ void binding_table_done(BindingTable *table) {
         for (size_t i = 0; i < table->n; i++)
                 binding_free(table->items[i]);
         free(table->items);
-        *table = (BindingTable){};
+        *table = (BindingTable) {};
 }
 
 /* The index of that name, or else where it belongs. */

@@ -33,13 +33,13 @@ static const char *format(unsigned number, const char *type, char text[static WI
 int window_key_parse(const char *text, KeyArgument *ret) {
         char name[WINDOW_KEY_MAX];
 
-        *ret = (KeyArgument){};
+        *ret = (KeyArgument) {};
         if (*text == '\0')
                 return 0;
         for (unsigned number = 1; number <= ELF_ARGUMENTS_MAX; number++)
                 for (size_t i = 0; i < ELEMENTSOF(types); i++)
                         if (streq(format(number, types[i].name, name), text)) {
-                                *ret = (KeyArgument){ number, types[i].size, types[i].is_signed };
+                                *ret = (KeyArgument) { number, types[i].size, types[i].is_signed };
                                 return 0;
                         }
         return -EINVAL;

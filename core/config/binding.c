@@ -49,7 +49,7 @@ static int bad_name(ConfigLoader *loader, const ConfigPlace *place, const char *
 static int begin_binding(ConfigLoader *loader, const ConfigPlace *place, const char *full_name) {
         int r;
 
-        loader->places = (PlaceKeys){};
+        loader->places = (PlaceKeys) {};
         loader->has_place_error = false;
         loader->binding = binding_table_get(&loader->config->bindings, full_name);
         if (!loader->binding) {

@@ -35,7 +35,7 @@ const char *const config_directories[] = {
 #define MESSAGES_MAX 200
 
 static void config_init(Config *config) {
-        *config = (Config){};
+        *config = (Config) {};
         for (const char *const *key = config_keys(); *key; key++)
                 (void) config_set_key(config, *key, "", NULL);
 }
@@ -86,7 +86,7 @@ static int add_message(Config *config, int level, const ConfigPlace *place, cons
         if (!messages)
                 return -ENOMEM;
         config->messages = messages;
-        messages[config->n_messages++] = (ConfigMessage){ .level = level, .text = TAKE_PTR(text) };
+        messages[config->n_messages++] = (ConfigMessage) { .level = level, .text = TAKE_PTR(text) };
         return 0;
 }
 
@@ -199,7 +199,7 @@ static void insert_override(Config *config, char *name, uint64_t budget_ns) {
         }
         place = config->overrides + first;
         memmove(place + 1, place, (config->n_overrides - first) * sizeof(*place));
-        *place = (ConfigOverride){ .name = name, .budget_ns = budget_ns };
+        *place = (ConfigOverride) { .name = name, .budget_ns = budget_ns };
         config->n_overrides++;
 }
 

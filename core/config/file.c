@@ -277,7 +277,7 @@ static int file_problem(const char *path, int error, const ConfigHandlers *handl
                                  error == -EINVAL ? "it is not a regular file" : strerror(-error));
         if (!sentence)
                 return -ENOMEM;
-        return handlers->problem(&(ConfigPlace){ .file = path }, NULL, sentence, userdata);
+        return handlers->problem(&(ConfigPlace) { .file = path }, NULL, sentence, userdata);
 }
 
 /* No matter of the file: there are no descriptors left, or its disk has a bad moment. */
@@ -306,7 +306,7 @@ void config_file_list_done(ConfigFileList *list) {
         for (size_t i = 0; i < list->n; i++)
                 free(list->paths[i]);
         free(list->paths);
-        *list = (ConfigFileList){};
+        *list = (ConfigFileList) {};
 }
 
 static const char *file_name(const char *path) {
@@ -422,7 +422,7 @@ int config_file_list(const char *const *directories, size_t n, const char *subdi
         if (list.n > 0)
                 qsort(list.paths, list.n, sizeof(*list.paths), compare_names);
         *ret = list;
-        list = (ConfigFileList){};
+        list = (ConfigFileList) {};
         return 0;
 }
 

@@ -186,7 +186,7 @@ static bool parse_operand(const char *operand, ElfArgument *a) {
                 a->kind = ELF_ARGUMENT_CONSTANT;
                 return true;
         }
-        *a = (ElfArgument){
+        *a = (ElfArgument) {
                 .kind = ELF_ARGUMENT_REGISTER,
                 .size = a->size,
                 .is_signed = a->is_signed,
@@ -252,7 +252,7 @@ int elf_argument_parse(const char *arguments, unsigned number, ElfArgument *ret)
 int elf_argument_of_function(unsigned number, ElfArgument *ret) {
         if (number == 0 || number > ELF_FUNCTION_ARGUMENTS_MAX)
                 return -ESRCH;
-        *ret = (ElfArgument){
+        *ret = (ElfArgument) {
                 .kind = ELF_ARGUMENT_REGISTER,
                 .size = sizeof(uint64_t),
                 .base = (uint16_t) function_registers[number - 1],

@@ -51,7 +51,7 @@ static int add_jump(Scan *scan, uint32_t instruction, uint64_t address, LeaveKin
 
         if (target == code->start || !function_code_has(code, target))
                 return function_code_add_leave(
-                        code, &(Leave){ .kind = kind, .address = address, .target = target });
+                        code, &(Leave) { .kind = kind, .address = address, .target = target });
         if (target == code->start + ARM64_INSTRUCTION_SIZE)
                 code->jumps_to_second = true;
         return 0;
@@ -120,7 +120,7 @@ static int scan_instruction(Scan *scan, uint32_t instruction, uint64_t address,
                                  !is_pointer_call(instruction) && !is_breakpoint(instruction);
         if (is_return(instruction))
                 return function_code_add_leave(
-                        code, &(Leave){ .kind = LEAVE_RETURN, .address = address });
+                        code, &(Leave) { .kind = LEAVE_RETURN, .address = address });
         if (is_jump(instruction))
                 return add_jump(scan, instruction, address, LEAVE_JUMP);
         if (is_condition(instruction) || is_compare(instruction) || is_bit_test(instruction))

@@ -36,7 +36,7 @@ void debug_files_done(DebugFiles *files) {
         free(files->mini_image);
         free(files->other_build);
         free(files->other_common);
-        *files = (DebugFiles){};
+        *files = (DebugFiles) {};
 }
 
 static bool has_checksum(const ElfFile *file, uint32_t wanted) {

@@ -307,7 +307,7 @@ int declared_name_find(const SymbolTable *table, const char *path, const char *n
         if (!pattern)
                 return -ENOMEM;
         pack(name, name + length, pattern);
-        search = (Search){ .name = name, .length = length, .pattern = pattern };
+        search = (Search) { .name = name, .length = length, .pattern = pattern };
         return find(table, path, &search, ret, ret_error);
 }
 

@@ -113,7 +113,7 @@ static int open_once(const char **ret_reason) {
 }
 
 int decoder_init(Decoder *decoder, const char **ret_reason) {
-        *decoder = (Decoder){};
+        *decoder = (Decoder) {};
         decoder->instruction.detail = &decoder->detail;
         return open_once(ret_reason);
 }

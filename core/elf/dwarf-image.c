@@ -41,7 +41,7 @@ void dwarf_image_done(DwarfImage *image) {
         if (image->elf)
                 (void) elf_end(image->elf);
         free(image->memory);
-        *image = (DwarfImage){};
+        *image = (DwarfImage) {};
 }
 
 static bool find_gnu(Elf *elf, Part *part) {
@@ -110,7 +110,7 @@ static int copy_part(const Part *part, char *to) {
 static void init_layout(Layout *layout, const Part *parts, size_t n) {
         uint64_t offset = sizeof(*layout);
 
-        layout->header = (ElfW(Ehdr)){
+        layout->header = (ElfW(Ehdr)) {
                 .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, MACHINE_CLASS, MACHINE_DATA,
                              EV_CURRENT },
                 .e_type = ET_DYN,
@@ -124,7 +124,7 @@ static void init_layout(Layout *layout, const Part *parts, size_t n) {
         };
         for (size_t i = 0; i < n; i++) {
                 (void) snprintf(layout->names[i + 1], NAME_SIZE, "%s", parts[i].name);
-                layout->sections[i + 1] = (ElfW(Shdr)){
+                layout->sections[i + 1] = (ElfW(Shdr)) {
                         .sh_name = (uint32_t) ((i + 1) * NAME_SIZE),
                         .sh_type = SHT_PROGBITS,
                         .sh_offset = offset,
@@ -133,7 +133,7 @@ static void init_layout(Layout *layout, const Part *parts, size_t n) {
                 };
                 offset += parts[i].size + GAP;
         }
-        layout->sections[n + 1] = (ElfW(Shdr)){
+        layout->sections[n + 1] = (ElfW(Shdr)) {
                 .sh_type = SHT_STRTAB,
                 .sh_offset = offsetof(Layout, names),
                 .sh_size = sizeof(layout->names),
@@ -150,7 +150,7 @@ static int find_parts(Elf *elf, const char *const *names, size_t n, Part *parts,
         for (size_t i = 0; i < n; i++) {
                 int r;
 
-                parts[found] = (Part){};
+                parts[found] = (Part) {};
                 r = find_part(elf, names[i], &parts[found]);
                 if (r < 0)
                         return r;
@@ -197,6 +197,6 @@ int dwarf_image_make(Elf *elf, const char *const *names, size_t n, size_t size_m
         if (!image.elf)
                 return -ENOMEM;
         *ret = image;
-        image = (DwarfImage){};
+        image = (DwarfImage) {};
         return 0;
 }

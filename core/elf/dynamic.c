@@ -64,8 +64,8 @@ int elf_file_run_path(const ElfFile *elf, bool *ret_is_inherited, char **ret) {
 
         if (!dynamic_load(elf->elf, &dynamic))
                 return 0;
-        path = dynamic_string(&dynamic, DT_RUNPATH, &(int){ 0 });
-        inherited = path ? NULL : dynamic_string(&dynamic, DT_RPATH, &(int){ 0 });
+        path = dynamic_string(&dynamic, DT_RUNPATH, &(int) { 0 });
+        inherited = path ? NULL : dynamic_string(&dynamic, DT_RPATH, &(int) { 0 });
         if (!path && !inherited)
                 return 0;
         *ret = strdup(path ?: inherited);
@@ -95,5 +95,5 @@ bool elf_file_is_program(const ElfFile *elf) {
                 return false;
         return header.e_type == ET_EXEC ||
                (dynamic_load(elf->elf, &dynamic) &&
-                dynamic_next(&dynamic, DT_FLAGS_1, &(int){ 0 }, &flags) && (flags & DF_1_PIE));
+                dynamic_next(&dynamic, DT_FLAGS_1, &(int) { 0 }, &flags) && (flags & DF_1_PIE));
 }

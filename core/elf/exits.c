@@ -8,5 +8,5 @@ void function_exits_done(FunctionExits *exits) {
         free(exits->offsets);
         free(exits->successor);
         free(exits->several);
-        *exits = (FunctionExits){};
+        *exits = (FunctionExits) {};
 }

@@ -36,7 +36,7 @@
 void elf_site_done(ElfSite *site) {
         free(site->function);
         free(site->places);
-        *site = (ElfSite){};
+        *site = (ElfSite) {};
 }
 
 bool elf_site_has(const ElfSite *site, uint64_t offset) {
@@ -237,7 +237,7 @@ static int open_in(const Root *root, const char *path, bool only_dwarf, ElfFile 
         elf = malloc(sizeof(*elf));
         if (!elf)
                 return -ENOMEM;
-        *elf = (ElfFile){
+        *elf = (ElfFile) {
                 .fd = -EBADF,
                 .root = ROOT_OWN,
                 .inner_path = strdup(path),

@@ -23,7 +23,7 @@
 void function_code_done(FunctionCode *code) {
         free(code->begins);
         free(code->leaves);
-        *code = (FunctionCode){};
+        *code = (FunctionCode) {};
 }
 
 bool function_code_has(const FunctionCode *code, uint64_t address) {
@@ -123,9 +123,9 @@ static void note_load(const cs_insn *instruction, TableLoad *table) {
 
         if (instruction->id == X86_INS_MOVSXD && from->type == X86_OP_MEM &&
             from->mem.index != X86_REG_INVALID && from->mem.scale == 4)
-                *table = (TableLoad){ .base = from->mem.base, .entry = to->reg };
+                *table = (TableLoad) { .base = from->mem.base, .entry = to->reg };
         else if (instruction->id == X86_INS_MOV && to->type == X86_OP_REG && is_address_table(from))
-                *table = (TableLoad){
+                *table = (TableLoad) {
                         .entry = to->reg,
                         .target = to->reg,
                         .address = (uint64_t) from->mem.disp,
@@ -147,7 +147,7 @@ static void note_table(const cs_insn *instruction, TableLoad *table) {
         const cs_x86 *x86 = &instruction->detail->x86;
 
         if (++table->age > TABLE_DISTANCE)
-                *table = (TableLoad){};
+                *table = (TableLoad) {};
         if (x86->op_count != 2)
                 return;
         note_load(instruction, table);
@@ -215,7 +215,7 @@ static int scan_instruction(const Decoder *decoder, Scan *scan, const char **ret
 
         if (decoder_is_in_group(decoder, CS_GRP_RET)) {
                 code->runs_out = false;
-                return function_code_add_leave(code, &(Leave){
+                return function_code_add_leave(code, &(Leave) {
                                                              .kind = LEAVE_RETURN,
                                                              .address = instruction->address,
                                                              .guard = guard,

@@ -47,7 +47,7 @@ typedef struct Search {
 
 void function_refusal_done(FunctionRefusal *refusal) {
         free(refusal->successor);
-        *refusal = (FunctionRefusal){};
+        *refusal = (FunctionRefusal) {};
 }
 
 static int refuse(Search *search, const char *reason) {
@@ -444,13 +444,13 @@ static int find_exits(const ElfFile *elf, uint64_t entry, FunctionExits *ret,
                         r = search_all(&search, address, entry);
         }
         if (r == -EOPNOTSUPP) {
-                *ret_refusal = (FunctionRefusal){ .kind = search.kind, .reason = search.reason };
+                *ret_refusal = (FunctionRefusal) { .kind = search.kind, .reason = search.reason };
                 if (search.kind == REFUSED_JUMP)
                         ret_refusal->successor = TAKE_PTR(search.exits.successor);
         }
         if (r >= 0) {
                 *ret = search.exits;
-                search.exits = (FunctionExits){};
+                search.exits = (FunctionExits) {};
         }
         search_done(&search);
         return r;
@@ -467,7 +467,7 @@ int function_judge_exits(const ElfFile *elf, uint64_t entry, FunctionExits *ret,
                 return find_exits(elf, entry, ret, ret_refusal);
         r = go_function_find_exits(elf, segment_address(&phdr, entry), ret, &reason);
         if (r == -EOPNOTSUPP)
-                *ret_refusal = (FunctionRefusal){ .reason = reason };
+                *ret_refusal = (FunctionRefusal) { .reason = reason };
         return r;
 }
 

@@ -23,7 +23,7 @@ void elf_functions_done(ElfFunctions *functions) {
         for (size_t i = 0; i < functions->n; i++)
                 function_done(&functions->items[i]);
         free(functions->items);
-        *functions = (ElfFunctions){};
+        *functions = (ElfFunctions) {};
 }
 
 static int make_room(ElfFunctions *functions) {
@@ -73,7 +73,7 @@ static int add(const SymbolFunction *symbol, void *userdata) {
         r = name ? make_room(functions) : -ENOMEM;
         if (r < 0)
                 return r;
-        functions->items[functions->n++] = (ElfFunction){
+        functions->items[functions->n++] = (ElfFunction) {
                 .name = TAKE_PTR(name),
                 .offset =
                         elf_file_skip_endbr64(listing->elf, segment_offset(&phdr, symbol->address)),
@@ -95,7 +95,7 @@ static int add_usdt(const UsdtNote *note, void *userdata) {
         r = name ? make_room(functions) : -ENOMEM;
         if (r < 0)
                 return r;
-        functions->items[functions->n++] = (ElfFunction){
+        functions->items[functions->n++] = (ElfFunction) {
                 .name = TAKE_PTR(name),
                 .arguments = TAKE_PTR(arguments),
                 .offset = note->offset,
@@ -165,7 +165,7 @@ static int find_mark(ElfFunctions *functions, ElfFunction *begin) {
         end_name = mark ? mark_make_place(mark, MARK_END) : NULL;
         if (!end_name)
                 return -ENOMEM;
-        end = bsearch(&(ElfFunction){ .name = end_name }, functions->items, functions->n,
+        end = bsearch(&(ElfFunction) { .name = end_name }, functions->items, functions->n,
                       sizeof(*functions->items), compare_names);
         if (end)
                 begin->is_mark = end->is_mark = true;

@@ -22,7 +22,7 @@ typedef struct Reader {
 
 static int reader_init(Reader *reader, const uint8_t *code, size_t size, uint64_t address,
                        const char **ret_reason) {
-        *reader = (Reader){ .code = code, .size = size, .address = address };
+        *reader = (Reader) { .code = code, .size = size, .address = address };
         return decoder_init(&reader->decoder, ret_reason);
 }
 
@@ -68,7 +68,7 @@ int go_code_read_prologue(const uint8_t *code, size_t size, uint64_t address, Go
                 if (is_room_compared(instruction))
                         compared = true;
                 else if (instruction->id == X86_INS_JBE || instruction->id == X86_INS_JB)
-                        prologue = (GoPrologue){ instruction->address, reader.address };
+                        prologue = (GoPrologue) { instruction->address, reader.address };
                 else if (!is_room_computed(instruction))
                         break;
         }

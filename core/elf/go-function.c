@@ -261,7 +261,7 @@ int go_function_find_exits(const ElfFile *elf, uint64_t address, FunctionExits *
                 *ret_reason = search.reason;
         if (r >= 0) {
                 *ret = search.exits;
-                search.exits = (FunctionExits){};
+                search.exits = (FunctionExits) {};
         }
         function_code_done(&search.code);
         function_exits_done(&search.exits);

@@ -154,7 +154,7 @@ static bool search_section(Elf *elf, const char *name, size_t n, GoTable *ret) {
 void go_table_load(Elf *elf, GoTable *ret) {
         GElf_Shdr header;
 
-        *ret = (GoTable){};
+        *ret = (GoTable) {};
         if (!search_section(elf, ".gopclntab", 1, ret) &&
             !search_section(elf, ".data.rel.ro.gopclntab", 1, ret) &&
             section_find_named(elf, ".go.buildinfo", &header))
@@ -192,7 +192,7 @@ static bool read_function(const GoTable *table, size_t i, SymbolFunction *ret) {
         name = read_name(table, i);
         if (!name || *name == '\0')
                 return false;
-        *ret = (SymbolFunction){ .name = name, .address = address, .size = end - address };
+        *ret = (SymbolFunction) { .name = name, .address = address, .size = end - address };
         return true;
 }
 

@@ -373,7 +373,7 @@ static void find_in_units(Search *search, Dwarf *dwarf) {
 static void count_in_units(Search *search, Dwarf *dwarf) {
         search->copies.is_complete = true;
         if (walk_units(search, dwarf, find_function) == 0 && !search->found)
-                search->copies = (InlinedCopies){ .is_known = true };
+                search->copies = (InlinedCopies) { .is_known = true };
         if (search->found) {
                 search->copies.is_known = true;
                 if (walk_units(search, dwarf, count_copy) == 0)
@@ -445,7 +445,7 @@ int inlined_copies_count(ElfFile *elf, uint64_t offset, uint64_t deadline_ns, In
 
         if (!search)
                 return -ENOMEM;
-        *ret = (InlinedCopies){};
+        *ret = (InlinedCopies) {};
         if (function_find_entry(elf, offset, &entry) < 0 ||
             !elf_file_find_code(elf, entry, true, &phdr))
                 return 0;
@@ -456,7 +456,7 @@ int inlined_copies_count(ElfFile *elf, uint64_t offset, uint64_t deadline_ns, In
                 return r;
         /* Nobody knows, but there could be some. */
         if (r == -EFBIG)
-                search->copies = (InlinedCopies){ .is_known = true };
+                search->copies = (InlinedCopies) { .is_known = true };
         *ret = search->copies;
         return 0;
 }

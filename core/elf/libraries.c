@@ -22,7 +22,7 @@ void libraries_done(Libraries *libraries) {
                 free(libraries->items[i].name);
         }
         free(libraries->items);
-        *libraries = (Libraries){};
+        *libraries = (Libraries) {};
 }
 
 /* Takes path over, also on failure. */
@@ -39,7 +39,7 @@ static int add(Libraries *libraries, const char *name, char *path, size_t loader
                 free(path);
                 return -ENOMEM;
         }
-        items[libraries->n++] = (Library){ .path = path, .name = copy, .loader = loader };
+        items[libraries->n++] = (Library) { .path = path, .name = copy, .loader = loader };
         return 0;
 }
 
@@ -101,6 +101,6 @@ int libraries_find(const Root *root, const char *program, Libraries *ret) {
         if (r < 0)
                 return r;
         *ret = libraries;
-        libraries = (Libraries){};
+        libraries = (Libraries) {};
         return 0;
 }

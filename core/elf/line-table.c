@@ -40,7 +40,7 @@ void line_places_done(LinePlaces *places) {
         free(places->file);
         free(places->other_file);
         free(places->near_files);
-        *places = (LinePlaces){};
+        *places = (LinePlaces) {};
 }
 
 /* Does the path end with the name, from a '/' on? */
@@ -71,7 +71,7 @@ static int add_place(Search *search, uint64_t address, bool is_empty) {
         }
         if (places->n == LINE_PLACES_MAX)
                 return -E2BIG;
-        places->items[places->n++] = (LinePlace){ .address = address, .is_empty = is_empty };
+        places->items[places->n++] = (LinePlace) { .address = address, .is_empty = is_empty };
         return 0;
 }
 
@@ -281,6 +281,6 @@ int line_table_find(Elf *elf, const char *file, unsigned line,
                 return -ENOMEM;
         tidy(&search.places);
         *ret = search.places;
-        search.places = (LinePlaces){};
+        search.places = (LinePlaces) {};
         return 0;
 }

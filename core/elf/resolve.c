@@ -253,7 +253,7 @@ static int missing_function(ElfFile *elf, const SymbolTable tables[static 2],
                                       "function is left to measure: name one that calls it",
                                       (int) site->name.length, site->name.name, elf->path);
         return missing_symbol_error(
-                &(MissingSymbol){
+                &(MissingSymbol) {
                         .path = elf->path,
                         .name = site->name.name,
                         .length = site->name.length,
@@ -357,7 +357,7 @@ int elf_file_resolve(ElfFile *elf, const char *site, ElfSite *ret, char **ret_er
         elf_recent_drop();
         if (strncmp(site, USDT_PLACE, strlen(USDT_PLACE)) == 0)
                 return elf_file_resolve_usdt(elf, site, ret, ret_error);
-        if (line_site_parse(site, &(size_t){ 0 }, &(unsigned){ 0 }))
+        if (line_site_parse(site, &(size_t) { 0 }, &(unsigned) { 0 }))
                 return elf_file_resolve_line(elf, site, ret, ret_error);
         if (isdigit((unsigned char) site[0]))
                 return resolve_offset(elf, site, ret, ret_error);

@@ -61,7 +61,7 @@ static bool goes_elsewhere(const cs_insn *instruction) {
 void stack_guard_watch(StackGuard *guard, const cs_insn *instruction) {
         StackGuard before = *guard;
 
-        *guard = (StackGuard){
+        *guard = (StackGuard) {
                 .loaded = load_of_guard(instruction),
                 .is_compared = compares_guard(instruction, before.loaded),
         };

@@ -206,7 +206,7 @@ void unwind_frames_at(Elf *elf, const uint64_t *addresses, size_t n, Frame *ret)
         if (find_section(elf, &section))
                 cfi = dwarf_getcfi_elf(elf);
         for (size_t i = 0; i < n; i++)
-                ret[i] = cfi ? frame_at(cfi, addresses[i]) : (Frame){};
+                ret[i] = cfi ? frame_at(cfi, addresses[i]) : (Frame) {};
         if (cfi)
                 (void) dwarf_cfi_end(cfi);
 }

@@ -460,7 +460,7 @@ static bool collect_arguments(const ElfSite *site, const ElfArgument *arguments,
                         return false;
                 if (!alike)
                         ret->places[ret->n++] =
-                                (ElfArgumentPlace){ site->places[i].offset, arguments[i] };
+                                (ElfArgumentPlace) { site->places[i].offset, arguments[i] };
         }
         return true;
 }
@@ -481,7 +481,7 @@ int elf_file_read_usdt_argument(const ElfFile *elf, const char *site, unsigned n
         r = read_arguments(elf, &search, ret_error);
         if (r < 0)
                 return r;
-        *ret = (ElfArgumentPlaces){};
+        *ret = (ElfArgumentPlaces) {};
         if (!collect_arguments(resolved, arguments, ret))
                 return sentence_error(-EOPNOTSUPP, ret_error,
                                       "arg%u of the USDT probe '%s' in %s lies in too many "

@@ -131,7 +131,7 @@ int cause_make(const Stack *stack, const Peers *peers, Cause *ret) {
                 return r;
 
         *ret = cause;
-        cause = (Cause){};
+        cause = (Cause) {};
         return 0;
 }
 
@@ -150,7 +150,7 @@ int cause_copy(const Cause *cause, Cause *ret) {
                 return r;
 
         *ret = copy;
-        copy = (Cause){};
+        copy = (Cause) {};
         return 0;
 }
 
@@ -159,5 +159,5 @@ void cause_done(Cause *cause) {
         free(cause->woken_by);
         free(cause->preempted_by);
         strings_free(cause->stack);
-        *cause = (Cause){};
+        *cause = (Cause) {};
 }

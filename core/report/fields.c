@@ -27,7 +27,7 @@ void fields_add(Fields *fields, const char *format, ...) {
                 fields->error = -ENOMEM;
                 return;
         }
-        fields->items[fields->n++] = (struct iovec){ .iov_base = p, .iov_len = (size_t) n };
+        fields->items[fields->n++] = (struct iovec) { .iov_base = p, .iov_len = (size_t) n };
 }
 
 /* A field that is not there says that nobody knows. */

@@ -8,7 +8,7 @@
 static void build_done(PastBuild *build) {
         free(build->id);
         histogram_free(build->lengths);
-        *build = (PastBuild){};
+        *build = (PastBuild) {};
 }
 
 void past_done(Past *past) {
@@ -16,7 +16,7 @@ void past_done(Past *past) {
                 build_done(&past->builds[i]);
         histogram_free(past->lengths);
         free(past->told_of);
-        *past = (Past){};
+        *past = (Past) {};
 }
 
 static int add_lengths(Past *past, const Histogram *lengths) {

@@ -33,7 +33,7 @@ void violation_done(Violation *violation) {
         free(violation->executable);
         free(violation->unit);
         free(violation->binding);
-        *violation = (Violation){};
+        *violation = (Violation) {};
 }
 
 const char *tlob_state_to_string(enum tlob_state state) {
@@ -241,7 +241,7 @@ static int violation_copy(const Violation *violation, Violation *ret) {
         int r;
 
         copy.binding = copy.unit = copy.comm = copy.executable = NULL;
-        copy.cause = (Cause){};
+        copy.cause = (Cause) {};
         r = free_and_strdup(&copy.binding, violation->binding);
         if (r < 0)
                 return r;
@@ -259,7 +259,7 @@ static int violation_copy(const Violation *violation, Violation *ret) {
                 return r;
 
         *ret = copy;
-        copy = (Violation){};
+        copy = (Violation) {};
         return 0;
 }
 
@@ -279,7 +279,7 @@ void violation_log_done(ViolationLog *log) {
         for (size_t i = 0; i < log->n; i++)
                 violation_done(&log->items[(log->first + i) % log->size]);
         free(log->items);
-        *log = (ViolationLog){};
+        *log = (ViolationLog) {};
 }
 
 int violation_log_add(ViolationLog *log, const Violation *violation) {

@@ -92,7 +92,7 @@ static void put_histogram(Packet *packet, const Histogram *histogram) {
 static int take_histogram(Packet *packet, Histogram *ret) {
         uint64_t n = packet_take_number(packet);
 
-        *ret = (Histogram){};
+        *ret = (Histogram) {};
         for (uint64_t i = 0; i < n && !packet->failed; i++) {
                 uint64_t bucket = packet_take_number(packet);
 

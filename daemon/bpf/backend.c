@@ -142,7 +142,7 @@ static int begin(BpfBackend *b, Entry *place, const Binding *binding, const Bind
                 r = bpf_entry_attach(b, place, binding, file, ret_reason);
         if (r < 0) {
                 bpf_entry_release(b, place);
-                *place = (Entry){};
+                *place = (Entry) {};
                 return r;
         }
         entry_publish(b, place);
@@ -275,7 +275,7 @@ static void release_retired(BpfBackend *b) {
                 if (b->entries[i].has_windows) {
                         end_windows_again(b, &b->entries[i]);
                 } else if (b->entries[i].retired) {
-                        b->entries[i] = (Entry){};
+                        b->entries[i] = (Entry) {};
                         any = true;
                 }
         if (any)
@@ -352,7 +352,7 @@ static int bpf_backend_reset_statistics(Backend *backend, uint32_t index) {
         Statistics now;
         int r;
 
-        entry->base = (Counters){};
+        entry->base = (Counters) {};
         r = bpf_entry_read_statistics(b, entry, 0, &now);
         if (r < 0)
                 return r;
@@ -431,7 +431,7 @@ static int bpf_backend_next_notice(Backend *backend, BackendNotice *ret) {
         if (!text)
                 return 0;
         b->refusal_told = true;
-        *ret = (BackendNotice){ .level = LOG_WARNING, .index = BACKEND_NO_INDEX, .text = text };
+        *ret = (BackendNotice) { .level = LOG_WARNING, .index = BACKEND_NO_INDEX, .text = text };
         return 1;
 }
 

@@ -18,7 +18,7 @@ void books_sum(const struct tlob_books *per_cpu, size_t n_cpus, Counters *ret) {
 
         for (size_t cpu = 0; cpu < n_cpus; cpu++)
                 add(&sum, &per_cpu[cpu]);
-        *ret = (Counters){
+        *ret = (Counters) {
                 .starts = sum.starts,
                 .in_budget = sum.in_budget,
                 .violated = sum.violated,
@@ -86,7 +86,7 @@ void books_subtract(Counters *counters, const Counters *base) {
 void books_subtract_gone(Counters *counters, const Counters *base) {
         Counters counted = *base;
 
-        books_set_reach(counters, &(SiteReach){});
-        books_set_reach(&counted, &(SiteReach){});
+        books_set_reach(counters, &(SiteReach) {});
+        books_set_reach(&counted, &(SiteReach) {});
         books_subtract(counters, &counted);
 }

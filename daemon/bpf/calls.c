@@ -24,7 +24,7 @@
 #define CALLS  200
 
 void calls_init(Calls *calls, LatePrograms *late, Pins *pins, size_t n_cpus) {
-        *calls = (Calls){
+        *calls = (Calls) {
                 .programs = late->programs,
                 .late = late,
                 .pins = pins,
@@ -52,14 +52,14 @@ static void detach_pair(Calls *calls) {
         for (size_t i = 0; !pair && i < ELEMENTSOF(links); i++)
                 (void) bpf_link__destroy(links[i]);
         detacher_push(calls->leaving, pair);
-        calls->begin = calls->end = (PinnedLink){};
+        calls->begin = calls->end = (PinnedLink) {};
 }
 
 void calls_done(Calls *calls) {
         if (calls->programs && calls->n > 0)
                 detach_pair(calls);
         detacher_free(calls->leaving);
-        *calls = (Calls){};
+        *calls = (Calls) {};
 }
 
 /* None of ours is on its way out. */

@@ -40,7 +40,9 @@ typedef struct Maps {
 
 #define MAPS_NONE                                                                                  \
         {                                                                                          \
-                .bindings = -EBADF, .outer_histograms = -EBADF, .records = -EBADF,                 \
+                .bindings = -EBADF,                                                                \
+                .outer_histograms = -EBADF,                                                        \
+                .records = -EBADF,                                                                 \
                 .books = { .statistics_fd = -EBADF, .maxima_fd = -EBADF },                         \
         }
 
@@ -252,8 +254,8 @@ int carried_add(Carried **carried, const KeptBinding *kept, Past *past) {
         if (!bindings)
                 return -ENOMEM;
         (*carried)->bindings = bindings;
-        bindings[(*carried)->n++] = (CarriedBinding){ .kept = *kept, .past = *past };
-        *past = (Past){};
+        bindings[(*carried)->n++] = (CarriedBinding) { .kept = *kept, .past = *past };
+        *past = (Past) {};
         return 0;
 }
 
@@ -293,7 +295,7 @@ int carried_give(Carried *carried, Kept *kept, uint32_t index) {
         }
         if (here && r >= 0) {
                 binding->limit = here->kept.limit;
-                here->kept.limit = (BindingLimit){};
+                here->kept.limit = (BindingLimit) {};
                 r = hand_over(here, &past);
         }
         if (r >= 0)

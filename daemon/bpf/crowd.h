@@ -37,7 +37,7 @@ static inline bool crowd_is_too_large(Crowd *crowd, size_t n_processes,
         if (record->event == TLOB_PROCESS_FOUND)
                 return false;
         if (record->time_ns - crowd->burst_begin_ns >= CROWD_BURST_NS)
-                *crowd = (Crowd){ .burst_begin_ns = record->time_ns };
+                *crowd = (Crowd) { .burst_begin_ns = record->time_ns };
         return ++crowd->burst > CROWD_BURST_MAX;
 }
 

@@ -87,7 +87,7 @@ void detacher_push(Detacher *detacher, Uprobe *uprobe) {
         }
 
         (void) pthread_mutex_lock(&detacher->mutex);
-        *item = (Item){ .uprobe = uprobe, .next = detacher->first };
+        *item = (Item) { .uprobe = uprobe, .next = detacher->first };
         detacher->first = item;
         if (detacher->n_workers < WORKERS_MAX && worker_start(detacher_work, detacher))
                 detacher->n_workers++;

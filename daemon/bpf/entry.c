@@ -101,7 +101,7 @@ typedef struct SiteKeys {
 static void site_keys_done(SiteKeys *keys) {
         free(keys->places[0]);
         free(keys->places[1]);
-        *keys = (SiteKeys){};
+        *keys = (SiteKeys) {};
 }
 
 static int key_take_site(SiteKey *key, const ElfSite *site, uint64_t **places) {
@@ -131,7 +131,7 @@ static int make_keys(const BpfBackend *b, const Entry *entry, const Binding *bin
         const BindingResolved *resolved = &binding->resolved;
         int r;
 
-        *keys = (SiteKeys){
+        *keys = (SiteKeys) {
                 .start.by_process = entry->by_process,
                 .start.owner = entry->owner,
                 .start.dev = resolved->device,

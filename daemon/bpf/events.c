@@ -31,7 +31,7 @@ static int find_abilities(Abilities *ret) {
                 btf = btf__load_vmlinux_btf();
                 if (!btf)
                         return -errno;
-                known = (Abilities){
+                known = (Abilities) {
                         .tells_interrupts = preempt_count_find(btf) != 0,
                         .tells_calls = bpf_programs_find_calls(btf),
                         .tells_user_events =

@@ -17,7 +17,7 @@
 #define GROUPS_AT_ONCE_MAX 16
 
 int histogram_table_init(HistogramTable *table, size_t n, size_t n_cpus, int outer_fd) {
-        *table = (HistogramTable){ .outer_fd = outer_fd, .n_cpus = n_cpus };
+        *table = (HistogramTable) { .outer_fd = outer_fd, .n_cpus = n_cpus };
         table->bases = calloc(n, sizeof(*table->bases));
         if (!table->bases)
                 return -ENOMEM;
@@ -56,7 +56,7 @@ void histogram_table_done(HistogramTable *table) {
                 histogram_free(table->bases[i]);
         free(table->groups);
         free(table->bases);
-        *table = (HistogramTable){};
+        *table = (HistogramTable) {};
 }
 
 static int install_groups(const HistogramTable *table, uint32_t first, int *fds, uint32_t n) {

@@ -210,7 +210,7 @@ static void accept_some(JoinServer *server) {
                     server->n_asking == ASKING_MAX || !may_join(server, (uint32_t) peer.pid))
                         continue;
                 server->asking[server->n_asking++] =
-                        (Asking){ .fd = TAKE_FD(fd), .pid = (uint32_t) peer.pid };
+                        (Asking) { .fd = TAKE_FD(fd), .pid = (uint32_t) peer.pid };
         }
 }
 
@@ -291,7 +291,7 @@ int join_server_new(const char *path, LaneTable *lanes, TaskTable *tasks,
         server = calloc(1, sizeof(*server));
         if (!server)
                 return -ENOMEM;
-        *server = (JoinServer){
+        *server = (JoinServer) {
                 .epoll_fd = -EBADF,
                 .listen_fd = -EBADF,
                 .done_fd = -EBADF,

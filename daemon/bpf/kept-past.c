@@ -64,7 +64,7 @@ static Past view(const Kept *kept, uint32_t index) {
 
         for (size_t i = 0; i < PAST_N_BUILDS; i++)
                 if (get_id(binding->build_ids[i]))
-                        past.builds[i] = (PastBuild){
+                        past.builds[i] = (PastBuild) {
                                 .id = binding->build_ids[i],
                                 .lengths = lengths_of_build(kept, index, i),
                         };

@@ -62,6 +62,6 @@ int kernel_symbols_find(struct tlob_symbols *ret) {
                 return r;
         if (ret->interrupts.begin > 0 && ret->interrupts.end > ret->interrupts.begin)
                 return 0;
-        ret->interrupts = (struct tlob_text){};
+        ret->interrupts = (struct tlob_text) {};
         return -ENXIO;
 }

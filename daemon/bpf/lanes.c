@@ -20,7 +20,7 @@ int lane_table_init(LaneTable *table, size_t n, const LaneMaps *maps, uint32_t *
         void *holders;
         int r;
 
-        *table = (LaneTable){ .maps = *maps, .n_known = n_known };
+        *table = (LaneTable) { .maps = *maps, .n_known = n_known };
         if (n == 0)
                 return 0;
         table->pages = calloc(n, sizeof(*table->pages));
@@ -36,7 +36,7 @@ int lane_table_init(LaneTable *table, size_t n, const LaneMaps *maps, uint32_t *
 
 static void unmap_page(LanePage *page) {
         bpf_memory_unmap(page->lanes, TLOB_LANES, sizeof(*page->lanes));
-        *page = (LanePage){};
+        *page = (LanePage) {};
 }
 
 void lane_table_done(LaneTable *table) {
@@ -44,7 +44,7 @@ void lane_table_done(LaneTable *table) {
                 unmap_page(&table->pages[i]);
         free(table->pages);
         bpf_memory_unmap(table->holders, table->n * TLOB_LANES, sizeof(*table->holders));
-        *table = (LaneTable){};
+        *table = (LaneTable) {};
 }
 
 int lane_page_new(void) {
@@ -73,7 +73,7 @@ static int take_page(LaneTable *table, uint32_t index, uint32_t pid, int map_fd)
         r = bpf_memory_map(map_fd, TLOB_LANES, sizeof(struct tlob_lane), &lanes);
         if (r < 0)
                 return r;
-        table->pages[index] = (LanePage){ .lanes = lanes, .pid = pid };
+        table->pages[index] = (LanePage) { .lanes = lanes, .pid = pid };
         table->n_used++;
         tell_n(table);
         return 0;

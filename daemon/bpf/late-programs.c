@@ -17,14 +17,14 @@
 #include "bpf/variants.h"
 
 void late_programs_init(LatePrograms *late, const BpfPrograms *programs) {
-        *late = (LatePrograms){ .programs = programs };
+        *late = (LatePrograms) { .programs = programs };
 }
 
 void late_programs_done(LatePrograms *late) {
         tlob_bpf__destroy(late->user_events);
         tlob_bpf__destroy(late->events);
         tlob_bpf__destroy(late->calls);
-        *late = (LatePrograms){};
+        *late = (LatePrograms) {};
 }
 
 /* All maps but constants, which are copies. */
@@ -92,12 +92,12 @@ int late_programs_get_events(LatePrograms *late, uint32_t side, EventProgramFds 
         if (!bpf)
                 return -errno;
         if (side == 0)
-                *ret = (EventProgramFds){
+                *ret = (EventProgramFds) {
                         .event = bpf_program__fd(variant_event_start(bpf, mode)),
                         .probe = bpf_program__fd(variant_event_probe_start(bpf, mode)),
                 };
         else
-                *ret = (EventProgramFds){
+                *ret = (EventProgramFds) {
                         .event = bpf_program__fd(bpf->progs.event_stop),
                         .probe = bpf_program__fd(bpf->progs.stop_perf),
                 };

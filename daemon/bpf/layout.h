@@ -298,7 +298,7 @@ struct tlob_argument {
         __s64 value;
 };
 
-#define TLOB_PAGE_OFFSET(address) ((address) &0xfff)
+#define TLOB_PAGE_OFFSET(address) ((address) & 0xfff)
 #define TLOB_KEY_PLACES_MAX       16 /* at which a key lies in different ways */
 
 /* One side of a binding. If there is one place, it is for all of them. */
@@ -413,7 +413,7 @@ struct tlob_histogram {
 #define TLOB_CLAIM_CLOSED               0ULL
 #define TLOB_CLAIM_OPEN(start_ns)       ((__u64) (start_ns) << 1)
 #define TLOB_CLAIM_VIOLATED(id, budget) ((__u64) (id) << 4 | (__u64) (budget) << 1 | 1)
-#define TLOB_CLAIM_IS_VIOLATED(claim)   ((claim) &1)
+#define TLOB_CLAIM_IS_VIOLATED(claim)   ((claim) & 1)
 #define TLOB_CLAIM_ID(claim)            ((claim) >> 4)
 #define TLOB_CLAIM_BUDGET(claim)        ((claim) >> 1 & 7)
 

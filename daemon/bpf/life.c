@@ -234,7 +234,7 @@ static int init_epoll(BpfBackend *b) {
                 return -errno;
         for (size_t i = 0; i < ELEMENTSOF(fds); i++)
                 if (fds[i] >= 0 && epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, fds[i],
-                                             &(struct epoll_event){ .events = EPOLLIN }) < 0)
+                                             &(struct epoll_event) { .events = EPOLLIN }) < 0)
                         return -errno;
         return 0;
 }
@@ -279,7 +279,7 @@ static void init_unwinding(BpfBackend *b) {
         const struct tlob_bpf *bpf = b->programs.bpf;
 
         unwind_table_init(&b->unwind,
-                          &(const UnwindSpec){
+                          &(const UnwindSpec) {
                                   .prog_fd = bpf_programs_unwind_fd(&b->programs),
                                   .multi = b->programs.multi,
                                   .by_process = b->programs.by_process,

@@ -231,7 +231,7 @@ void price_find(Price *price, const BpfPrograms *programs, Detacher *detacher) {
         UprobeSpec spec = { .multi = programs->multi, .cookie = UINT32_MAX };
         _cleanup_close_ int fd = -EBADF;
 
-        *price = (Price){
+        *price = (Price) {
                 .timer_ns = time_timer(),
                 .hit.returns_at_once = programs->sets_registers,
         };

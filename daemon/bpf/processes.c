@@ -57,7 +57,7 @@ int process_reader_init(ProcessReader *reader, int map_fd, size_t size,
                         const ProcessHandlers *handlers, void *userdata) {
         int r;
 
-        *reader = (ProcessReader){
+        *reader = (ProcessReader) {
                 .finder = finder,
                 .n_lost = n_lost,
                 .handlers = handlers,
@@ -83,7 +83,7 @@ void process_reader_done(ProcessReader *reader) {
                 safe_close(reader->round_fd);
                 safe_close(reader->timer_fd);
         }
-        *reader = (ProcessReader){};
+        *reader = (ProcessReader) {};
 }
 
 int process_reader_get_fd(const ProcessReader *reader) {

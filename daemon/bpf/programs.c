@@ -206,7 +206,7 @@ static int load_bridge(BpfPrograms *programs) {
         /* It arms the timers of its start only, and goes with that. */
         if (r >= 0 && programs->pins)
                 (void) pins_add(programs->pins, bpf_link__fd(bridge->links.arm_from_start), 0,
-                                &(uint64_t){ 0 });
+                                &(uint64_t) { 0 });
         return r;
 }
 
@@ -427,7 +427,7 @@ int bpf_programs_load(BpfPrograms *programs, const BackendConfig *config, Pins *
         int r;
 
         (void) libbpf_set_print(ignore_libbpf);
-        *programs = (BpfPrograms){
+        *programs = (BpfPrograms) {
                 .multi = uprobe_multi_is_supported(),
                 .preemptible = uprobe_timers_are_allowed(),
                 .pins = pins,
@@ -458,7 +458,7 @@ void bpf_programs_get_format(const BpfPrograms *programs, const BackendConfig *c
                              KeptFormat *ret) {
         const LayoutHash hash = bpf_layout_hash();
 
-        *ret = (KeptFormat){
+        *ret = (KeptFormat) {
                 .layout = hash.all,
                 .books = hash.books,
                 .mode = programs->mode,
@@ -515,7 +515,7 @@ int bpf_programs_attach(BpfPrograms *programs, KeptFormat *inherited) {
 void bpf_programs_done(BpfPrograms *programs) {
         tlob_bridge_bpf__destroy(programs->bridge);
         tlob_bpf__destroy(programs->bpf);
-        *programs = (BpfPrograms){};
+        *programs = (BpfPrograms) {};
 }
 
 int bpf_programs_start_fd(const BpfPrograms *programs) {

@@ -31,7 +31,7 @@ static Peer peer_from_record(const struct tlob_peer *peer) {
 }
 
 static void report_from_record(const struct tlob_record *record, Report *ret) {
-        *ret = (Report){
+        *ret = (Report) {
                 .type = record->type == TLOB_RECORD_VIOLATION ? REPORT_VIOLATION
                                                               : REPORT_COMPLETION,
                 .backend_index = record->binding,
@@ -52,7 +52,7 @@ static void report_from_record(const struct tlob_record *record, Report *ret) {
         if (record->state == TLOB_N_STATES)
                 report_forget_states(ret);
         memcpy(ret->comm, record->comm, sizeof(record->comm));
-        ret->peers = (Peers){
+        ret->peers = (Peers) {
                 .woken_by = peer_from_record(&record->woken_by),
                 .preempted_by = peer_from_record(&record->preempted_by),
         };
@@ -123,14 +123,14 @@ static int on_record(void *userdata, const void *data, size_t size) {
 
 int record_reader_init(RecordReader *reader, int map_fd, size_t size,
                        const RecordHandlers *handlers, void *userdata) {
-        *reader = (RecordReader){ .size = size, .handlers = handlers, .userdata = userdata };
+        *reader = (RecordReader) { .size = size, .handlers = handlers, .userdata = userdata };
         return ring_init(&reader->ring, map_fd, size, on_record, reader);
 }
 
 void record_reader_done(RecordReader *reader) {
         ring_done(&reader->ring);
         free(reader->owed);
-        *reader = (RecordReader){};
+        *reader = (RecordReader) {};
 }
 
 void record_reader_note_taking(RecordReader *reader, uint32_t *taking) {

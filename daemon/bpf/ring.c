@@ -35,7 +35,7 @@ int ring_init(Ring *ring, int map_fd, size_t size, RingHandler handler, void *us
         size_t page = page_size();
         void *p;
 
-        *ring = (Ring){ .map_fd = map_fd, .size = size, .handler = handler, .userdata = userdata };
+        *ring = (Ring) { .map_fd = map_fd, .size = size, .handler = handler, .userdata = userdata };
         p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0);
         if (p == MAP_FAILED)
                 return -errno;
@@ -52,7 +52,7 @@ void ring_done(Ring *ring) {
                 (void) munmap(ring->consumed, page_size());
         if (ring->produced)
                 (void) munmap((void *) ring->produced, page_size());
-        *ring = (Ring){};
+        *ring = (Ring) {};
 }
 
 void ring_note_taking(Ring *ring, uint32_t *taking) {
@@ -80,7 +80,7 @@ static int piece_map(const Ring *ring, uint64_t from, uint64_t to, Piece *ret) {
                  (off_t) (2 * page_size() + (begin & (ring->size - 1))));
         if (p == MAP_FAILED)
                 return -errno;
-        *ret = (Piece){ .memory = p, .begin = begin, .size = size };
+        *ret = (Piece) { .memory = p, .begin = begin, .size = size };
         return 0;
 }
 

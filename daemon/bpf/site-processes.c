@@ -34,7 +34,7 @@ static SiteProcess *site_find_process(const Site *site, uint32_t tgid) {
 
 static struct tlob_process_site map_key(const SiteTable *table, const Site *site,
                                         const SiteProcess *process) {
-        return (struct tlob_process_site){
+        return (struct tlob_process_site) {
                 .tgid = process->tgid,
                 .site = site_index(table, site),
                 .side = table->probes.side,
@@ -65,7 +65,7 @@ static int site_widen(SiteTable *table, Site *site) {
 static void site_narrow(SiteTable *table, Site *site) {
         detacher_push(table->probes.detacher, TAKE_PTR(site->uprobe));
         site->reach.is_wide = false;
-        site->crowd = (Crowd){};
+        site->crowd = (Crowd) {};
 }
 
 static void count_admission(Site *site, const struct tlob_process_record *record) {
@@ -147,7 +147,7 @@ static void site_add_process(SiteTable *table, Site *site, const struct tlob_pro
                 }
                 site->processes = process;
                 process += site->n_processes++;
-                *process = (SiteProcess){ .tgid = record->tgid, .unit = record->unit };
+                *process = (SiteProcess) { .tgid = record->tgid, .unit = record->unit };
                 site_admit_process(table, site, process, record);
         }
         process->round = table->round;

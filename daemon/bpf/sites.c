@@ -25,7 +25,7 @@ int site_table_init(SiteTable *table, size_t n, const SiteProbes *probes, int si
         void *memory;
         int r;
 
-        *table = (SiteTable){
+        *table = (SiteTable) {
                 .n = n,
                 .probes = *probes,
                 .scopes_fd = scopes_fd,
@@ -107,7 +107,7 @@ void site_table_drop_inherited(SiteTable *table) {
 static void site_key_done(SiteKey *key) {
         free((void *) key->offsets);
         free((void *) key->semaphores);
-        *key = (SiteKey){};
+        *key = (SiteKey) {};
 }
 
 static int copy_numbers(const uint64_t *numbers, size_t n, const uint64_t **ret) {
@@ -147,7 +147,7 @@ void site_table_done(SiteTable *table) {
         }
         free(table->items);
         bpf_memory_unmap(table->memory, table->n, sizeof(*table->memory));
-        *table = (SiteTable){};
+        *table = (SiteTable) {};
 }
 
 static bool site_key_equal(const SiteKey *a, const SiteKey *b) {
@@ -347,12 +347,12 @@ static int site_begin(SiteTable *table, Site *site, const SiteKey *key, int file
                 r = site_key_copy(key, &copy);
         if (r < 0)
                 return r;
-        *site = (Site){
+        *site = (Site) {
                 .key = copy,
                 .file_fd = key->by_process ? fcntl(file_fd, F_DUPFD_CLOEXEC, 0) : -EBADF,
                 .reach = { .by_process = key->by_process },
         };
-        *shared = (struct tlob_site){
+        *shared = (struct tlob_site) {
                 .user_event = key->kind == SITE_USER_EVENT ? (uint32_t) key->offsets[0] : 0,
         };
         __atomic_store_n(&shared->generation, ++*table->generation, __ATOMIC_RELEASE);

@@ -60,8 +60,8 @@ void bpf_entry_keep(BpfBackend *b, const Entry *entry, const Binding *binding) {
                 return;
         kept = &b->kept->bindings[entry->user.binding];
         __atomic_store_n(&kept->generation, 0, __ATOMIC_SEQ_CST);
-        kept->limit = (BindingLimit){};
-        kept_set_past(b->kept, entry->user.binding, &(Past){});
+        kept->limit = (BindingLimit) {};
+        kept_set_past(b->kept, entry->user.binding, &(Past) {});
         kept->has_base_lengths = false;
         if (strlen(binding->name) >= sizeof(kept->name) || strlen(unit) >= sizeof(kept->unit))
                 return;
@@ -219,7 +219,7 @@ int bpf_backend_leave_rewritten(BpfBackend *b, const Binding *binding) {
         if (r < 0)
                 return r;
         pins_visit_inherited(b->pins, uprobe_file_group(places.device, places.inode),
-                             detach_inherited, &(Detaching){ b->pins, detacher });
+                             detach_inherited, &(Detaching) { b->pins, detacher });
         return 0;
 }
 
@@ -238,7 +238,7 @@ static void need_probes_of(BpfBackend *b, const struct tlob_binding *shared) {
 
 static int watch_predecessor(const BpfBackend *b) {
         if (epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, detacher_get_fd(b->predecessor),
-                      &(struct epoll_event){ .events = EPOLLIN }) < 0)
+                      &(struct epoll_event) { .events = EPOLLIN }) < 0)
                 return -errno;
         return 0;
 }
@@ -281,7 +281,7 @@ int bpf_backend_inherit(BpfBackend *b) {
                         continue;
                 need_probes_of(b, shared);
                 expect_both_pairs(b, (uint32_t) i, shared);
-                *entry = (Entry){
+                *entry = (Entry) {
                         .generation = shared->generation,
                         .inherited = true,
                         .is_keyed = shared->is_keyed,
@@ -335,7 +335,7 @@ int bpf_backend_finish(Backend *backend) {
         for (size_t i = 0; i < b->n_entries; i++)
                 if (b->entries[i].inherited)
                         remove_inherited(b, &b->entries[i]);
-        pins_end_inherited(b->pins, detach_inherited, &(Detaching){ b->pins, b->predecessor });
+        pins_end_inherited(b->pins, detach_inherited, &(Detaching) { b->pins, b->predecessor });
         unit_table_drop_inherited(&b->units);
         bpf_backend_leave_predecessor(b);
         return 1;

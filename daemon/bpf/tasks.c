@@ -22,12 +22,12 @@
 #define MAPPED_MIN 64
 
 void task_table_init(TaskTable *table, int map_fd, size_t n, const uint32_t *end) {
-        *table = (TaskTable){ .map_fd = map_fd, .n = n, .end = end };
+        *table = (TaskTable) { .map_fd = map_fd, .n = n, .end = end };
 }
 
 void task_table_done(TaskTable *table) {
         bpf_memory_unmap(table->tasks, table->n_mapped, sizeof(*table->tasks));
-        *table = (TaskTable){};
+        *table = (TaskTable) {};
 }
 
 /* Maps the slots up to there, and as many again: so that happens a few times only. */
@@ -132,7 +132,7 @@ static void window_read(const struct tlob_task *t, const struct tlob_window *w, 
         uint64_t totals[TLOB_N_STATES];
         uint32_t state;
 
-        *ret = (Report){
+        *ret = (Report) {
                 .backend_index = w->binding,
                 .time_ns = read_totals(t, totals, &state),
                 .end = TLOB_END_REMOVED,

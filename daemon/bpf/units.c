@@ -39,7 +39,7 @@ static void unit_use_done(UnitUse *use) {
         free(use->spare_of);
         free(use->path);
         free(use->name);
-        *use = (UnitUse){};
+        *use = (UnitUse) {};
 }
 
 static void set_pending(UnitTable *table, uint32_t unit) {
@@ -121,7 +121,7 @@ int unit_table_init(UnitTable *table, size_t n, const UnitMaps *maps, uint32_t *
         void *memory;
         int r;
 
-        *table = (UnitTable){
+        *table = (UnitTable) {
                 .n = n,
                 .by_cgroup_fd = maps->by_cgroup,
                 .by_path_fd = maps->by_path,
@@ -147,7 +147,7 @@ void unit_table_done(UnitTable *table) {
                 unit_use_done(&table->items[i]);
         free(table->items);
         bpf_memory_unmap(table->memory, table->n, sizeof(*table->memory));
-        *table = (UnitTable){};
+        *table = (UnitTable) {};
 }
 
 /* The unit of that name, else a free place, else TLOB_UNIT_NONE. */
@@ -190,8 +190,8 @@ static void keep(UnitTable *table, uint32_t unit) {
         __atomic_store_n(&kept->name[0], '\0', __ATOMIC_SEQ_CST);
         if (!use->name || !use->name[0] || strlen(use->name) >= sizeof(kept->name))
                 return;
-        kept->path = use->path ? *use->path : (struct tlob_unit_path){};
-        kept->spare_of = use->spare_of ? *use->spare_of : (struct tlob_unit_path){};
+        kept->path = use->path ? *use->path : (struct tlob_unit_path) {};
+        kept->spare_of = use->spare_of ? *use->spare_of : (struct tlob_unit_path) {};
         /* We may be killed meanwhile. */
         strcpy(kept->name + 1, use->name + 1);
         __atomic_store_n(&kept->name[0], use->name[0], __ATOMIC_RELEASE);

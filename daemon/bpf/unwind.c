@@ -59,7 +59,7 @@ typedef struct UnwindProcess {
 
 void unwind_table_init(UnwindTable *table, const UnwindSpec *spec) {
         /* Processes that were told to a predecessor are told anew. */
-        *table = (UnwindTable){ .spec = *spec, .last_epoch = *spec->epoch };
+        *table = (UnwindTable) { .spec = *spec, .last_epoch = *spec->epoch };
 }
 
 /* Most of these names stand for the same function. */
@@ -119,7 +119,7 @@ static void narrow(UnwindTable *table) {
         for (size_t i = 0; i < table->n_places; i++)
                 detacher_push(table->spec.detacher, TAKE_PTR(table->places[i].uprobe));
         table->is_wide = false;
-        table->crowd = (Crowd){};
+        table->crowd = (Crowd) {};
 }
 
 static void forget_places(UnwindTable *table) {
@@ -297,7 +297,7 @@ void unwind_table_add_process(UnwindTable *table, const struct tlob_process_reco
                         return;
                 table->processes = process;
                 process += table->n_processes++;
-                *process = (UnwindProcess){ .tgid = record->tgid, .is_owned = is_owned };
+                *process = (UnwindProcess) { .tgid = record->tgid, .is_owned = is_owned };
                 table->n_owned += is_owned;
                 admit(table, process, record);
         }

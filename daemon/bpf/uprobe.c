@@ -82,7 +82,7 @@ static int multi_link_try(const char *path, uint32_t pid) {
         if (prog_fd < 0)
                 return -errno;
         return multi_link_create(
-                (struct uprobe_multi_attr){
+                (struct uprobe_multi_attr) {
                         .prog_fd = (uint32_t) prog_fd,
                         .offsets = (uint64_t) (uintptr_t) &zero,
                         .cookies = (uint64_t) (uintptr_t) &zero,
@@ -233,7 +233,7 @@ static int multi_attach(const UprobeSpec *spec, const char *path, UprobeLink *li
                 cookies[i] = spec->cookie;
 
         fd = multi_link_create(
-                (struct uprobe_multi_attr){
+                (struct uprobe_multi_attr) {
                         .prog_fd = (uint32_t) spec->prog_fd,
                         .offsets = (uint64_t) (uintptr_t) spec->offsets,
                         .ref_ctr_offsets = (uint64_t) (uintptr_t) spec->semaphores,
@@ -274,7 +274,7 @@ static Uprobe *uprobe_alloc(const Pins *pins, size_t n) {
         uprobe->pins = pins;
         uprobe->n = n;
         for (size_t i = 0; i < n; i++)
-                uprobe->links[i] = (UprobeLink){ .link_fd = -EBADF, .perf_fd = -EBADF };
+                uprobe->links[i] = (UprobeLink) { .link_fd = -EBADF, .perf_fd = -EBADF };
         return uprobe;
 }
 

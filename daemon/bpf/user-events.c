@@ -21,14 +21,14 @@
 #include "bpf/opts.h"
 
 void user_events_init(UserEvents *events, LatePrograms *late, Pins *pins, size_t n_cpus) {
-        *events = (UserEvents){ .late = late, .pins = pins, .n_cpus = n_cpus };
+        *events = (UserEvents) { .late = late, .pins = pins, .n_cpus = n_cpus };
 }
 
 void user_events_done(UserEvents *events) {
         if (events->program.pin)
                 pins_remove(events->pins, events->program.pin);
         (void) bpf_link__destroy(events->program.link);
-        *events = (UserEvents){};
+        *events = (UserEvents) {};
 }
 
 static int attach_program(UserEvents *events) {

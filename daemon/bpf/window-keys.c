@@ -23,7 +23,7 @@ static int write_side(int map_fd, uint32_t index, const ElfArgumentPlaces *from)
         for (size_t i = 0; i < from->n; i++) {
                 const ElfArgument *argument = &from->places[i].argument;
 
-                places.places[i] = (struct tlob_argument){
+                places.places[i] = (struct tlob_argument) {
                         .page_offset = (uint16_t) TLOB_PAGE_OFFSET(from->places[i].offset),
                         .kind = kinds[argument->kind],
                         .size = argument->size,

@@ -176,7 +176,7 @@ static int new_with(Manager *manager, sd_bus *connection, sd_bus *asking, Bus **
         bus = calloc(1, sizeof(*bus));
         if (!bus)
                 return -ENOMEM;
-        *bus = (Bus){
+        *bus = (Bus) {
                 .manager = manager,
                 .bus = sd_bus_ref(connection),
                 .asking = sd_bus_ref(asking),

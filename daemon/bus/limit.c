@@ -136,7 +136,7 @@ static BusClient *find_client(Bus *bus, sd_bus_message *m, uint64_t now) {
                 return NULL;
         free(oldest->name);
         free(oldest->caller);
-        *oldest = (BusClient){
+        *oldest = (BusClient) {
                 .name = TAKE_PTR(copy),
                 .caller = TAKE_PTR(caller),
                 .is_owner = is_owner,
@@ -170,7 +170,7 @@ static BusCaller *find_caller(Bus *bus, const BusClient *client, uint64_t now) {
         if (!copy)
                 return NULL;
         free(oldest->name);
-        *oldest = (BusCaller){ .name = copy, .left_usec = CALLER_USEC, .since_usec = now };
+        *oldest = (BusCaller) { .name = copy, .left_usec = CALLER_USEC, .since_usec = now };
         return oldest;
 }
 
@@ -290,5 +290,5 @@ void bus_limits_done(Bus *bus) {
 }
 
 BusUnsent bus_get_unsent(const Bus *bus) {
-        return (BusUnsent){ .signals = bus->limits.n_unsent, .answers = bus->limits.n_refused };
+        return (BusUnsent) { .signals = bus->limits.n_unsent, .answers = bus->limits.n_refused };
 }

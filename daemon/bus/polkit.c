@@ -181,7 +181,7 @@ int bus_authorize(Bus *bus, sd_bus_message *m, const char *action, sd_bus_messag
         a = calloc(1, sizeof(*a));
         if (!a)
                 return -ENOMEM;
-        *a = (BusAuthorization){
+        *a = (BusAuthorization) {
                 .bus = bus,
                 .message = sd_bus_message_ref(m),
                 .user = user,

@@ -35,7 +35,7 @@ static int reload_push(Bus *bus, sd_bus_message *m, bool next) {
 
         if (!reload)
                 return -ENOMEM;
-        *reload = (BusReload){
+        *reload = (BusReload) {
                 .message = sd_bus_message_ref(m),
                 .next = next,
                 .below = bus->reloads,

@@ -60,7 +60,7 @@ int bus_wait_for_file(Bus *bus, sd_bus_message *m, unsigned question,
 
         if (!wait)
                 return -ENOMEM;
-        *wait = (BusWait){
+        *wait = (BusWait) {
                 .message = sd_bus_message_ref(m),
                 .question = question,
                 .handler = handler,

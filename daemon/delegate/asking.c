@@ -174,7 +174,7 @@ static void ask_again_later(DelegateBackend *b) {
         b->again_sec = b->again_sec == 0 ? AGAIN_SEC : b->again_sec * 2;
         if (b->again_sec > AGAIN_SEC_MAX)
                 b->again_sec = AGAIN_SEC_MAX;
-        timer = (struct itimerspec){ .it_value.tv_sec = b->again_sec };
+        timer = (struct itimerspec) { .it_value.tv_sec = b->again_sec };
         (void) timerfd_settime(b->again_fd, 0, &timer, NULL);
 }
 

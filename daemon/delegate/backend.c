@@ -35,7 +35,7 @@ static void entry_clear(Entry *entry) {
         safe_close(entry->file_fd);
         free(entry->why);
         free(entry->news);
-        *entry = (Entry){ .file_fd = -EBADF, .id = entry->id };
+        *entry = (Entry) { .file_fd = -EBADF, .id = entry->id };
 }
 
 static Backend *delegate_free(Backend *backend) {
@@ -261,7 +261,7 @@ static int delegate_next_notice(Backend *backend, BackendNotice *ret) {
         DelegateBackend *b = DELEGATE(backend);
 
         if (b->news) {
-                *ret = (BackendNotice){ .level = LOG_NOTICE, .index = BACKEND_NO_INDEX };
+                *ret = (BackendNotice) { .level = LOG_NOTICE, .index = BACKEND_NO_INDEX };
                 ret->text = TAKE_PTR(b->news);
                 return 1;
         }
@@ -270,7 +270,7 @@ static int delegate_next_notice(Backend *backend, BackendNotice *ret) {
 
                 if (!entry->news)
                         continue;
-                *ret = (BackendNotice){
+                *ret = (BackendNotice) {
                         .level = entry->is_final ? LOG_WARNING : LOG_DEBUG,
                         .index = (uint32_t) i,
                         .is_final = entry->is_final,
@@ -339,8 +339,8 @@ static int delegate_reset_statistics(Backend *backend, uint32_t index) {
         }
         if (r < 0)
                 return r;
-        entry->now = (Statistics){};
-        entry->lengths = (Histogram){};
+        entry->now = (Statistics) {};
+        entry->lengths = (Histogram) {};
         return 0;
 }
 

@@ -325,7 +325,7 @@ static int answer_look(Packet *question, bool wants_old, Packet *answer) {
         if (r < 0)
                 return r;
         is_same = r;
-        file = (MappedFile){
+        file = (MappedFile) {
                 .identity = binding->resolved.mapped,
                 .path = path ?: binding->resolved.inner_path,
                 .device = binding->resolved.device,
@@ -357,7 +357,7 @@ static int answer_look(Packet *question, bool wants_old, Packet *answer) {
 
 void file_look_done(FileLook *look) {
         free(look->running);
-        *look = (FileLook){};
+        *look = (FileLook) {};
 }
 
 int answer_take_look(Packet *answer, FileLook *ret) {
@@ -444,7 +444,7 @@ static int answer_count(Packet *question, Packet *answer) {
                 r = is_same_file(binding, &path, NULL);
         if (r < 0)
                 return r;
-        file = (MappedFile){
+        file = (MappedFile) {
                 .identity = binding->resolved.mapped,
                 .path = path ?: binding->resolved.inner_path,
                 .device = binding->resolved.device,

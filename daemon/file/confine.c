@@ -35,7 +35,7 @@
 #define MEMORY_SMALL (128 << 10) /* what is larger is given back at once */
 
 static void limit(int resource, rlim_t max) {
-        (void) setrlimit(resource, &(struct rlimit){ .rlim_cur = max, .rlim_max = max });
+        (void) setrlimit(resource, &(struct rlimit) { .rlim_cur = max, .rlim_max = max });
 }
 
 static void limit_memory(void) {

@@ -73,7 +73,7 @@ int files_new(uint64_t timeout_usec, Files **ret) {
 
         if (!files)
                 return -ENOMEM;
-        *files = (Files){
+        *files = (Files) {
                 .timeout_usec = timeout_usec,
                 .patience_usec = PATIENCE_USEC,
                 .patience_since = now_usec(),
@@ -525,7 +525,7 @@ int files_look(Files *files, const Binding *binding, bool wants_old, unsigned *r
         int fd = -EBADF, r;
 
         if (!binding_has_file(binding)) {
-                *ret = (FileLook){ .is_mapped = true };
+                *ret = (FileLook) { .is_mapped = true };
                 return 0;
         }
         r = question_put_look(&files->packet, binding, wants_old);

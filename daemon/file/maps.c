@@ -31,7 +31,7 @@ static void note_old(uint32_t pid, const MappedIdentity *identity, const char *p
 
         maps->is_replaced = true;
         if (maps->old.pid == 0 && program_of_process(pid, &program) >= 0 && streq(program, path))
-                maps->old = (OldProgram){ .pid = pid, .mapped = *identity };
+                maps->old = (OldProgram) { .pid = pid, .mapped = *identity };
 }
 
 /* The processes of a container may see another file at that path. */
@@ -137,7 +137,7 @@ void file_maps_of_main_program(const Binding *binding, FileMaps *maps) {
         if (fd < 0)
                 return;
         maps->is_replaced = true;
-        maps->old = (OldProgram){
+        maps->old = (OldProgram) {
                 .pid = binding->view.main_pid,
                 .mapped = file_identify_mapping(fd),
         };

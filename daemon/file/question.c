@@ -28,7 +28,7 @@ static FileQuestion *question_free(FileQuestion *question) {
 DEFINE_CLEANUP(FileQuestion, question_free);
 
 void file_questions_init(FileQuestions *questions) {
-        *questions = (FileQuestions){};
+        *questions = (FileQuestions) {};
         questions->last = &questions->first;
 }
 
@@ -62,7 +62,7 @@ int file_questions_add(FileQuestions *questions, const Packet *packet, const cha
         question = malloc(sizeof(*question) + packet->size);
         if (!question)
                 return -ENOMEM;
-        *question = (FileQuestion){
+        *question = (FileQuestion) {
                 .id = ++questions->last_id,
                 .fd = -EBADF,
                 .since = now_usec(),

@@ -143,7 +143,7 @@ int file_readers_start(FileReaders *ret) {
                 ignore_signals();
                 start_readers(keep_only(theirs));
         }
-        *ret = (FileReaders){ .fd = TAKE_FD(ours), .pid = pid };
+        *ret = (FileReaders) { .fd = TAKE_FD(ours), .pid = pid };
         return 0;
 }
 

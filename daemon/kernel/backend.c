@@ -210,7 +210,7 @@ static int kernel_backend_add(Backend *backend, const Binding *binding, const Bi
                         "There are %zu bindings already; raise BindingsMax= in tlobd.conf",
                         c->n_entries);
 
-        *entry = (KernelEntry){
+        *entry = (KernelEntry) {
                 .used = true,
                 .fd = -EBADF,
                 .file_watch = -1,

@@ -87,13 +87,13 @@ void kernel_context_notice(KernelContext *c, int level, uint32_t index, const ch
         n = vasprintf(&text, format, arguments);
         va_end(arguments);
         if (n >= 0)
-                add_notice(c, (BackendNotice){ .level = level, .index = index }, text);
+                add_notice(c, (BackendNotice) { .level = level, .index = index }, text);
         else
                 text = NULL;
 }
 
 void kernel_context_advise(KernelContext *c, uint32_t index, const char *why) {
-        add_notice(c, (BackendNotice){ .level = LOG_WARNING, .index = index, .is_advice = true },
+        add_notice(c, (BackendNotice) { .level = LOG_WARNING, .index = index, .is_advice = true },
                    why);
 }
 

@@ -34,7 +34,7 @@ static void crowd_done(Crowd *crowd) {
         free(crowd->files);
         free(crowd->entries);
         free(crowd->each);
-        *crowd = (Crowd){};
+        *crowd = (Crowd) {};
 }
 
 static int crowd_count(const KernelContext *c, unsigned max_threads, Crowd *ret,
@@ -63,7 +63,7 @@ static int crowd_count(const KernelContext *c, unsigned max_threads, Crowd *ret,
         if (r < 0)
                 return r;
         *ret = crowd;
-        crowd = (Crowd){};
+        crowd = (Crowd) {};
         return 0;
 }
 
@@ -90,7 +90,7 @@ int kernel_crowd_watch(KernelContext *c) {
 }
 
 static void unwatch(KernelContext *c) {
-        (void) timerfd_settime(c->crowd_fd, 0, &(struct itimerspec){}, NULL);
+        (void) timerfd_settime(c->crowd_fd, 0, &(struct itimerspec) {}, NULL);
 }
 
 static KernelEntry *find_largest(const Crowd *crowd) {

@@ -32,7 +32,7 @@ void kernel_entry_done(KernelContext *c, KernelEntry *entry) {
         safe_close(entry->fd);
         kernel_line_done(&entry->line);
         free(entry->unit);
-        *entry = (KernelEntry){ .fd = -EBADF, .file_watch = -1 };
+        *entry = (KernelEntry) { .fd = -EBADF, .file_watch = -1 };
 }
 
 static bool threshold_is_taken(const KernelContext *c, uint64_t threshold) {

@@ -351,7 +351,7 @@ static void decode_copy(const KernelFormats *formats, struct kbuffer *buffer, ui
         }
         ret->missed = word & MISSED_FLAG;
         if (ret->missed)
-                handler(&(KernelEvent){ .type = KERNEL_EVENT_MISSED }, userdata);
+                handler(&(KernelEvent) { .type = KERNEL_EVENT_MISSED }, userdata);
         n = kernel_page_count(page + PAGE_HEADER, length, &ret->damaged);
         /* It walks up to the first event: if there is none, it might walk on. */
         if (n > 0 && kbuffer_load_subbuffer(buffer, page) >= 0)
@@ -366,7 +366,7 @@ int kernel_page_decode(const KernelFormats *formats, const void *page, size_t si
         struct kbuffer *buffer;
 
         if (size < PAGE_HEADER) {
-                *ret = (KernelPage){ .damaged = size > 0 };
+                *ret = (KernelPage) { .damaged = size > 0 };
                 return 0;
         }
         copy = calloc(1, size + PAGE_SLACK);

@@ -13,7 +13,7 @@
 #include <sys/sysmacros.h>
 
 KernelFile kernel_file_of_binding(const Binding *binding, const BindingFile *file) {
-        return (KernelFile){
+        return (KernelFile) {
                 .device = binding->resolved.device,
                 .inode = binding->resolved.inode,
                 .is_program = file->is_program,
@@ -34,7 +34,7 @@ int kernel_file_stat(int fd, const char *path, KernelFile *ret, unsigned *ret_li
 
         if (statx(fd, path, AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_NLINK, &st) < 0)
                 return -errno;
-        *ret = (KernelFile){
+        *ret = (KernelFile) {
                 .device = makedev(st.stx_dev_major, st.stx_dev_minor),
                 .inode = st.stx_ino,
         };

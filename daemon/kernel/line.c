@@ -87,7 +87,7 @@ int kernel_lines_add(KernelLines *lines, const char *text, size_t length) {
         if (!items)
                 return -ENOMEM;
         lines->items = items;
-        items[lines->n] = (KernelLine){ .text = strndup(text, length) };
+        items[lines->n] = (KernelLine) { .text = strndup(text, length) };
         if (!items[lines->n].text)
                 return -ENOMEM;
         return line_parse(&items[lines->n++]);
@@ -109,7 +109,7 @@ int kernel_lines_parse(const char *text, KernelLines *ret) {
                 text += *text == '\n';
         }
         *ret = lines;
-        lines = (KernelLines){};
+        lines = (KernelLines) {};
         return 0;
 }
 
@@ -117,14 +117,14 @@ void kernel_line_done(KernelLine *line) {
         free(line->text);
         free(line->path);
         free(line->name);
-        *line = (KernelLine){};
+        *line = (KernelLine) {};
 }
 
 void kernel_lines_done(KernelLines *lines) {
         for (size_t i = 0; i < lines->n; i++)
                 kernel_line_done(&lines->items[i]);
         free(lines->items);
-        *lines = (KernelLines){};
+        *lines = (KernelLines) {};
 }
 
 bool kernel_line_equal(const KernelLine *a, const KernelLine *b) {

@@ -149,7 +149,7 @@ int kernel_remover_pop(KernelRemover *remover, KernelRemoval *ret) {
         if (!item)
                 return 0;
         *ret = item->removal;
-        item->removal.line = (KernelLine){};
+        item->removal.line = (KernelLine) {};
         item_free(item);
         return 1;
 }

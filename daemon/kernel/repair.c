@@ -161,7 +161,7 @@ static const KernelEntry *entry_of(const KernelContext *c, const KernelLine *lin
 static int add_foreign(KernelContext *c, const KernelLine *line, const KernelLines *before,
                        const KernelFile *files_before) {
         const KernelLine *known = kernel_lines_find(before, line);
-        KernelFile file = known ? files_before[known - before->items] : (KernelFile){};
+        KernelFile file = known ? files_before[known - before->items] : (KernelFile) {};
         int r;
 
         if (file.inode == 0)
@@ -174,7 +174,7 @@ static int add_foreign(KernelContext *c, const KernelLine *line, const KernelLin
 
 static int set_foreign(KernelContext *c, const KernelLines *lines, const KernelLines *before,
                        const KernelFile *files_before) {
-        c->foreign = (KernelLines){};
+        c->foreign = (KernelLines) {};
         c->foreign_files = calloc(lines->n + 1, sizeof(*c->foreign_files));
         if (!c->foreign_files)
                 return -ENOMEM;

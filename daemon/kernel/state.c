@@ -39,7 +39,7 @@ static FILE *open_file(int directory, const char *name, int flags, const char *m
 
 void kernel_state_done(KernelState *state) {
         kernel_lines_done(&state->lines);
-        *state = (KernelState){};
+        *state = (KernelState) {};
 }
 
 static int read_file(const char *path, char **ret) {

@@ -28,7 +28,7 @@ struct KernelTasks {
 
 static void task_done(KernelTask *task) {
         free(task->cgroup);
-        *task = (KernelTask){};
+        *task = (KernelTask) {};
 }
 
 int kernel_tasks_new(KernelTasks **ret) {

@@ -96,7 +96,7 @@ void kernel_tracing_done(KernelTracing *tracing) {
         if (tracing->mounted)
                 (void) umount2(tracing->path, MNT_DETACH);
         free(tracing->path);
-        *tracing = (KernelTracing){};
+        *tracing = (KernelTracing) {};
 }
 
 char *kernel_tracing_path(const KernelTracing *tracing, const char *file) {

@@ -54,7 +54,7 @@ static bool window_account(Window *window, uint64_t time_ns) {
 static void window_begin(KernelWindows *windows, Window *window, const KernelEvent *event) {
         /* Another task's, which is lost sight of; or one that ended with its task, unseen. */
         windows->counters.cut += window->open && window->id != event->id;
-        *window = (Window){
+        *window = (Window) {
                 .open = !event->is_stop,
                 .id = event->id,
                 .state = event->state,

@@ -35,7 +35,7 @@ static Action *find_place(Manager *m, const Binding *binding) {
 static void action_done(Action *action) {
         free(action->binding);
         free(action->unit);
-        *action = (Action){};
+        *action = (Action) {};
 }
 
 void manager_actions_done(Manager *m) {
@@ -83,7 +83,7 @@ static int start(Manager *m, const Binding *binding, const Violation *violation,
                 r = units_start(m->units, unit);
         if (r < 0)
                 return r;
-        *place = (Action){
+        *place = (Action) {
                 .binding = TAKE_PTR(name),
                 .unit = TAKE_PTR(unit),
                 .id = violation->report.id,

@@ -65,7 +65,7 @@ int backends_new(const BackendOps *const *ops, const BackendsHandlers *handlers,
 
         if (!b)
                 return -ENOMEM;
-        *b = (Backends){ .ops = ops, .handlers = handlers, .userdata = userdata };
+        *b = (Backends) { .ops = ops, .handlers = handlers, .userdata = userdata };
         *ret = b;
         return 0;
 }
@@ -90,7 +90,7 @@ static void slot_done(Slot *slot) {
         slot_forget_kept(slot);
         free(slot->bindings);
         free(slot->failure);
-        *slot = (Slot){};
+        *slot = (Slot) {};
 }
 
 void backends_stop(Backends *b) {
@@ -130,7 +130,7 @@ static int probe_one(Backends *b, const BackendOps *ops) {
 
         r = ops->probe(&reason);
         if (r >= 0) {
-                b->slots[b->n_slots++] = (Slot){
+                b->slots[b->n_slots++] = (Slot) {
                         .backends = b,
                         .ops = ops,
                         .unfinished = r > 0,
@@ -142,7 +142,7 @@ static int probe_one(Backends *b, const BackendOps *ops) {
                 reason = strdup(strerror(-r));
         if (!reason)
                 return -ENOMEM;
-        b->absent[b->n_absent++] = (BackendAbsence){
+        b->absent[b->n_absent++] = (BackendAbsence) {
                 .ops = ops,
                 .error = r,
                 .reason = TAKE_PTR(reason),
@@ -377,7 +377,7 @@ static int slot_make(Slot *slot, char **ret_error) {
         slot->was_inherited = slot->kept_fds[0] >= 0;
         /* It takes seconds, on a slow machine a minute; the watchdog may have waited already. */
         (void) sd_notify(false, "WATCHDOG=1");
-        r = slot->ops->new (&config, &slot->backend, ret_error);
+        r = slot->ops->new(&config, &slot->backend, ret_error);
         if (r >= 0 && b->event)
                 r = watch(slot);
         if (r < 0) {

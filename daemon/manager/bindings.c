@@ -124,7 +124,7 @@ static void retire_old(Manager *m, BindingTable *old, const char *prefix, const 
 static void configure(Manager *m) {
         const Config *config = m->config;
 
-        backends_configure(m->backends, &(BackendConfig){
+        backends_configure(m->backends, &(BackendConfig) {
                                                 .files = m->files,
                                                 .deadline_mode = config->deadline_mode,
                                                 .bindings_max = config->bindings_max,

@@ -27,7 +27,7 @@ static bool is_open(const Binding *binding) {
 const PastBuild *manager_get_builds(const Binding *binding, Histogram *ret) {
         Backend *backend = binding->measurement.backend;
 
-        *ret = (Histogram){};
+        *ret = (Histogram) {};
         if (backend && backend->ops->histogram &&
             backend->ops->histogram(backend, binding->measurement.index, ret) < 0)
                 return NULL;
@@ -45,7 +45,7 @@ static void compare(Binding *binding) {
         if (free_and_strdup(&binding->measurement.past.told_of, binding->resolved.build_id) < 0)
                 log_oom();
         manager_note_past(binding);
-        (void) journal_worse_build(binding, &(BuildComparison){
+        (void) journal_worse_build(binding, &(BuildComparison) {
                                                     .before_id = before->id,
                                                     .before_ns = before_ns,
                                                     .now_ns = now_ns,

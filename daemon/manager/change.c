@@ -111,7 +111,7 @@ void verdict_done(Verdict *verdict) {
         free(verdict->reason);
         free(verdict->price);
         free(verdict->cost);
-        *verdict = (Verdict){};
+        *verdict = (Verdict) {};
 }
 
 int manager_verify_binding(Manager *m, Binding *binding, Verdict *ret, char **ret_error) {
@@ -142,7 +142,7 @@ int manager_verify_binding(Manager *m, Binding *binding, Verdict *ret, char **re
         verdict.backend = backend->name;
         verdict.unwinding_cost = manager_foretell_unwinding_cost(binding, backend);
         *ret = verdict;
-        verdict = (Verdict){};
+        verdict = (Verdict) {};
         return 0;
 }
 

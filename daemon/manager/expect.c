@@ -68,7 +68,7 @@ void manager_expect_unit(Manager *m, Binding *binding) {
         binding->look.pid = binding->view.main_pid;
         binding->look.cgroup_id = binding->cgroup.id;
         binding->look.step = 0;
-        binding->look.old = (OldProgram){};
+        binding->look.old = (OldProgram) {};
         manager_set_remark(m, binding, NULL);
         manager_look_later(m, binding);
 }
@@ -78,7 +78,7 @@ void manager_forget_unit(Binding *binding) {
         binding->look.cgroup_id = 0;
         binding->look.due_usec = 0;
         binding->look.question = 0;
-        binding->look.old = (OldProgram){};
+        binding->look.old = (OldProgram) {};
         free(binding->look.remark);
         binding->look.remark = NULL;
         manager_forget_kept(binding);

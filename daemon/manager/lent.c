@@ -132,8 +132,8 @@ void manager_take_back(Manager *m, Binding *binding, Statistics *ret_final,
                        Histogram *ret_lengths) {
         Backend *backend = binding->measurement.backend;
 
-        *ret_final = (Statistics){};
-        *ret_lengths = (Histogram){};
+        *ret_final = (Statistics) {};
+        *ret_lengths = (Histogram) {};
         (void) backend->ops->remove(backend, binding->measurement.index, ret_final, ret_lengths);
         backends_flush(m->backends, backend);
         backends_take(m->backends, binding);

@@ -80,7 +80,7 @@ static void measure_old(Manager *m, Binding *binding) {
         r = manager_measure_old(m, binding, &error);
         if (r == -EINPROGRESS && binding->look.question > 0)
                 return;
-        binding->look.old = (OldProgram){};
+        binding->look.old = (OldProgram) {};
         if (r >= 0)
                 return;
         binding->look.step++;

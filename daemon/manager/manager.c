@@ -59,7 +59,7 @@ int manager_new(const BackendOps *const *ops, const char *const *directories, Ma
         m = calloc(1, sizeof(*m));
         if (!m)
                 return -ENOMEM;
-        *m = (Manager){
+        *m = (Manager) {
                 .directories = directories,
                 .cgroup_root = -EBADF,
                 .keep_fd = -EBADF,

@@ -23,7 +23,7 @@
 /* Of what both have seen, each report is taken from one of them. */
 static void change_place(Manager *m, Binding *binding, const Place *place, uint64_t until_ns) {
         manager_flush_binding(m, binding);
-        m->move = (Move){
+        m->move = (Move) {
                 .binding = binding,
                 .from = binding->measurement.backend,
                 .at_ns = until_ns > 0 ? until_ns : now_ns(),
@@ -34,7 +34,7 @@ static void change_place(Manager *m, Binding *binding, const Place *place, uint6
         manager_note_limit(binding);
         manager_note_past(binding);
         manager_flush_binding(m, binding);
-        m->move = (Move){};
+        m->move = (Move) {};
         manager_complete_bindings(m);
         /* In two files it was measured only there. */
         if (binding->measurement.state == BINDING_ACTIVE)

@@ -34,7 +34,7 @@ void manager_read_past(Binding *binding) {
                 return;
         past_done(&m->past);
         m->past = noted;
-        noted = (Past){};
+        noted = (Past) {};
 }
 
 void manager_add_past(Binding *binding, const Statistics *final, const Histogram *lengths) {

@@ -88,7 +88,7 @@ static int load_config(Manager *m, Config **ret) {
         if (r < 0)
                 return r;
         if (m->units) {
-                r = units_for_each(m->units, load_one, &(Load){ .manager = m, .config = config });
+                r = units_for_each(m->units, load_one, &(Load) { .manager = m, .config = config });
                 if (r < 0)
                         return r;
         }

@@ -101,7 +101,7 @@ static int violation_init(Manager *m, const Binding *binding, const Report *repo
         v.report.cgroup_path = NULL;
 
         *ret = v;
-        v = (Violation){};
+        v = (Violation) {};
         return 0;
 }
 
@@ -221,7 +221,7 @@ static void told_add(Manager *m, const Violation *violation) {
                 log_oom();
                 return;
         }
-        m->told[violation->report.id % TOLD_MAX] = (Told){
+        m->told[violation->report.id % TOLD_MAX] = (Told) {
                 .id = violation->report.id,
                 .budget_ns = violation->budget_ns,
         };
@@ -234,7 +234,7 @@ static bool told_take(Manager *m, uint64_t id, uint64_t *ret_budget_ns) {
         if (!told || told->id != id)
                 return false;
         *ret_budget_ns = told->budget_ns;
-        *told = (Told){};
+        *told = (Told) {};
         return true;
 }
 

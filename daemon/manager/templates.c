@@ -56,7 +56,7 @@ int templates_new(const TemplatesHandlers *handlers, void *userdata, Templates *
 
         if (!templates)
                 return -ENOMEM;
-        *templates = (Templates){ .handlers = handlers, .userdata = userdata };
+        *templates = (Templates) { .handlers = handlers, .userdata = userdata };
         *ret = templates;
         return 0;
 }
@@ -68,7 +68,7 @@ static void spare_done(Templates *templates, Spare *spare) {
         }
         free(spare->bindings);
         free(spare->instance);
-        *spare = (Spare){};
+        *spare = (Spare) {};
 }
 
 static Template *template_free(Templates *templates, Template *template) {

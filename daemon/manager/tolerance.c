@@ -66,7 +66,7 @@ static void judge(Manager *m, Binding *binding, uint64_t now) {
                 manager_tell_changed(m, binding);
         if (state->is_known &&
             tolerance_update(state->track, &binding->tolerance, binding->tolerance_window_ns,
-                             &(ToleranceSample){
+                             &(ToleranceSample) {
                                      .ns = now,
                                      .windows = statistics.counters.starts,
                                      .violations = statistics.counters.violations,
@@ -114,7 +114,7 @@ void manager_follow_tolerance(Manager *m, Binding *binding) {
                 if (state->track && state->track->is_broken)
                         tell(m, binding);
                 free(state->track);
-                *state = (BindingTolerance){};
+                *state = (BindingTolerance) {};
                 return;
         }
         if (!state->track)

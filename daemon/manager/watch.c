@@ -84,7 +84,7 @@ sd_event_source *manager_get_watch(const Manager *m) {
 }
 
 void manager_note_written(Manager *m, const Binding *binding) {
-        m->written[m->n_written++ % ELEMENTSOF(m->written)] = (WrittenFile){
+        m->written[m->n_written++ % ELEMENTSOF(m->written)] = (WrittenFile) {
                 .device = binding->resolved.device,
                 .inode = binding->resolved.inode,
                 .usec = now_usec(m),
@@ -179,7 +179,7 @@ static bool has_other_users(const Manager *m, const Binding *binding, int descri
 void manager_unwatch_file(Manager *m, Binding *binding) {
         int descriptor = binding->watch.descriptor;
 
-        binding->watch = (BindingWatch){};
+        binding->watch = (BindingWatch) {};
         if (descriptor > 0 && m->watch_source && !has_other_users(m, binding, descriptor))
                 (void) inotify_rm_watch(sd_event_source_get_io_fd(m->watch_source), descriptor);
 }
@@ -205,7 +205,7 @@ void manager_watch_file(Manager *m, Binding *binding, const BindingFile *file) {
         descriptor = add_watch(m, file);
         if (descriptor != old)
                 manager_unwatch_file(m, binding);
-        binding->watch = (BindingWatch){
+        binding->watch = (BindingWatch) {
                 .descriptor = descriptor < 0 ? 0 : descriptor,
                 .looked_usec = looked_usec,
         };

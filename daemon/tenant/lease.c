@@ -49,7 +49,7 @@ static void lease_drop(Lease *lease) {
 /* Who else runs on the machine is not for all users to know. */
 static void hide_other(Peer *peer, uid_t user) {
         if (peer->is_known && !peer->is_interrupt && user_of_process(peer->pid) != user)
-                *peer = (Peer){};
+                *peer = (Peer) {};
 }
 
 /* Where its task is, which the user may not look up by its id. */
@@ -177,7 +177,7 @@ int tenant_lend(Tenant *tenant, uint64_t id, Binding *binding, int fd, unsigned 
         lease = malloc(sizeof(*lease));
         if (!lease)
                 return -ENOMEM;
-        *lease = (Lease){ .next = tenant->leases, .tenant = tenant, .id = id };
+        *lease = (Lease) { .next = tenant->leases, .tenant = tenant, .id = id };
         lease->binding = TAKE_PTR(wanted);
         lease->binding->lent.lease = lease;
         r = manager_lend(tenant->tenants->manager, lease->binding, ret_question, ret_error);
@@ -242,7 +242,7 @@ int tenant_get_books(Tenant *tenant, uint64_t id, Statistics *ret, Histogram *re
                 return -ENXIO;
         backend = binding->measurement.backend;
         index = binding->measurement.index;
-        *ret_lengths = (Histogram){};
+        *ret_lengths = (Histogram) {};
         r = backend->ops->statistics(backend, index, ret);
         if (r >= 0 && backend->ops->histogram)
                 r = backend->ops->histogram(backend, index, ret_lengths);

@@ -54,7 +54,7 @@ int tenant_new(Tenants *tenants, uid_t user, pid_t pid, void *userdata, Tenant *
         tenant = malloc(sizeof(*tenant));
         if (!tenant)
                 return -ENOMEM;
-        *tenant = (Tenant){
+        *tenant = (Tenant) {
                 .next = tenants->first,
                 .tenants = tenants,
                 .user = user,
@@ -77,7 +77,7 @@ TenantEviction *tenant_eviction(Tenant *tenant) {
                 if (evictions[i].usec < oldest->usec)
                         oldest = &evictions[i];
         }
-        *oldest = (TenantEviction){ .user = tenant->user };
+        *oldest = (TenantEviction) { .user = tenant->user };
         return oldest;
 }
 

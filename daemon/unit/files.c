@@ -304,7 +304,7 @@ static void forget_unseen(UnitFiles *files) {
 static int finish(UnitFiles *files) {
         unit_pattern_list_done(&files->patterns);
         files->patterns = files->next;
-        files->next = (UnitPatternList){};
+        files->next = (UnitPatternList) {};
         stop_looking(files);
         forget_unseen(files);
         return 0;

@@ -248,7 +248,7 @@ int units_new(sd_bus *bus, const UnitsHandlers *handlers, void *userdata, Units 
         units = calloc(1, sizeof(*units));
         if (!units)
                 return -ENOMEM;
-        *units = (Units){
+        *units = (Units) {
                 .bus = bus ? sd_bus_ref(bus) : NULL,
                 .cgroup_root = cgroup_open_root(),
                 .handlers = handlers,

@@ -15,7 +15,7 @@
 void unit_pattern_done(UnitPattern *pattern) {
         free((char *) pattern->name);
         free((char *) pattern->prefix);
-        *pattern = (UnitPattern){};
+        *pattern = (UnitPattern) {};
 }
 
 int unit_pattern_of(const char *name, bool is_drop_in, UnitPattern *ret) {
@@ -73,7 +73,7 @@ void unit_pattern_list_done(UnitPatternList *list) {
         for (size_t i = 0; i < list->n; i++)
                 unit_pattern_done(&list->items[i]);
         free(list->items);
-        *list = (UnitPatternList){};
+        *list = (UnitPatternList) {};
 }
 
 static bool pattern_equal(const UnitPattern *a, const UnitPattern *b) {

@@ -68,7 +68,7 @@ void unit_info_done(UnitInfo *info) {
         free(info->program);
         strings_free(info->files);
         free(info->name);
-        *info = (UnitInfo){};
+        *info = (UnitInfo) {};
 }
 
 Unit *unit_free(Unit *unit) {
@@ -178,7 +178,7 @@ static void unit_finish(Unit *unit) {
                 if (!unit->next.is_loaded)
                         unit->next.files = strings_free(unit->next.files);
                 unit->info = unit->next;
-                unit->next = (UnitInfo){};
+                unit->next = (UnitInfo) {};
                 tell(unit, &before);
                 unit_info_done(&before);
                 /* The files of an alias are those of the unit. */

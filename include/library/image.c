@@ -351,7 +351,7 @@ static void write_sections(Image *image) {
 
 static Elf64_Phdr make_segment(Elf64_Word type, Elf64_Word flags, size_t begin, size_t end,
                                size_t alignment) {
-        return (Elf64_Phdr){
+        return (Elf64_Phdr) {
                 .p_type = type,
                 .p_flags = flags,
                 .p_offset = begin,

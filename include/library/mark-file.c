@@ -33,7 +33,7 @@ static bool parse_name(const char *text, Mark *ret) {
         if (length == 0 || length > NAME_MAX_LENGTH || isdigit((unsigned char) text[0]) ||
             (*rest != '\0' && strcmp(rest, KEY_SUFFIX) != 0))
                 return false;
-        *ret = (Mark){ .name = text, .length = length, .has_key = *rest != '\0' };
+        *ret = (Mark) { .name = text, .length = length, .has_key = *rest != '\0' };
         return true;
 }
 

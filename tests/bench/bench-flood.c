@@ -103,7 +103,7 @@ static int run_workers(Bench *bench) {
         int r = 0;
 
         for (n = 0; n < N_THREADS; n++) {
-                workers[n] = (Worker){ .bench = bench, .number = n };
+                workers[n] = (Worker) { .bench = bench, .number = n };
                 r = pthread_create(&workers[n].thread, NULL, worker_main, &workers[n]);
                 if (r != 0)
                         break;

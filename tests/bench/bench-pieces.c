@@ -27,7 +27,7 @@ static int attach(const struct bpf_program *program, bool multi, Uprobe **ret) {
         if (r < 0)
                 return r;
         r = uprobe_attach(
-                &(UprobeSpec){
+                &(UprobeSpec) {
                         .prog_fd = bpf_program__fd(program),
                         .multi = multi,
                         .file_fd = file->fd,

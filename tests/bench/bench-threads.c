@@ -71,7 +71,7 @@ static int attach_empty(Bench *bench) {
         offsets[0] = sites->start.offset;
         offsets[1] = sites->exits.offsets[0];
         r = uprobe_attach(
-                &(UprobeSpec){
+                &(UprobeSpec) {
                         .prog_fd = bench->empty_fd,
                         .multi = multi,
                         .file_fd = file->fd,
@@ -106,7 +106,7 @@ static double call_at_once(void (*call)(void), unsigned n) {
         if (pthread_barrier_init(&begin, NULL, n) != 0)
                 return -1;
         for (; n_started < n; n_started++) {
-                workers[n_started] = (Worker){ .begin = &begin, .call = call };
+                workers[n_started] = (Worker) { .begin = &begin, .call = call };
                 if (pthread_create(&workers[n_started].thread, NULL, worker_main,
                                    &workers[n_started]) != 0) {
                         /* The others wait for it, for ever. */

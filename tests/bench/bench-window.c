@@ -49,10 +49,14 @@ static const char *const way_names[] = {
 
 #define KIND(kind)                                                                                 \
         {                                                                                          \
-#kind, {[WAY_BARE] = kind##_bare, [WAY_EMPTY] = kind##_empty,                      \
-                                                  [WAY_WINDOW] = kind##_window,                    \
-                                                  [WAY_CONFINED] = kind##_confined,                \
-                                                  [WAY_BPFTRACE] = kind##_bpftrace, },             \
+                #kind,                                                                             \
+                {                                                                                  \
+                        [WAY_BARE] = kind##_bare,                                                  \
+                        [WAY_EMPTY] = kind##_empty,                                                \
+                        [WAY_WINDOW] = kind##_window,                                              \
+                        [WAY_CONFINED] = kind##_confined,                                          \
+                        [WAY_BPFTRACE] = kind##_bpftrace,                                          \
+                },                                                                                 \
         }
 
 static const struct {
@@ -80,7 +84,7 @@ static int attach_empty(int prog_fd, bool multi, const char *function, Uprobe *p
         r = bench_resolve(function, BUDGET, &binding, &file);
         if (r < 0)
                 return r;
-        spec = (UprobeSpec){
+        spec = (UprobeSpec) {
                 .prog_fd = prog_fd,
                 .multi = multi,
                 .file_fd = file->fd,

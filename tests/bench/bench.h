@@ -70,7 +70,7 @@ typedef struct BenchCgroup {
         unsigned level;
 } BenchCgroup;
 
-#define BENCH_UNCONFINED ((BenchCgroup){})
+#define BENCH_UNCONFINED ((BenchCgroup) {})
 
 /*
  * The cgroup that this process is in, then up to n - 1 others beside it. Fails when there are not

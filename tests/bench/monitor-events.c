@@ -98,7 +98,7 @@ static int run_world(char *command[]) {
 }
 
 static Source read_source(int argc, char *argv[]) {
-        return (Source){
+        return (Source) {
                 .rate = bench_argument(argc, argv, 2, 1),
                 .n = bench_argument(argc, argv, 3, 1),
                 .round = bench_argument(argc, argv, 4, 1),

@@ -197,9 +197,9 @@ static int fake_add(Backend *backend, const Binding *binding, const BindingFile 
 static int fake_remove(Backend *backend, uint32_t index, Statistics *ret_final,
                        Histogram *histogram) {
         fake.used[index] = false;
-        fake.limits[index] = (BindingLimit){};
+        fake.limits[index] = (BindingLimit) {};
         fake.calls.remove++;
-        *ret_final = (Statistics){
+        *ret_final = (Statistics) {
                 .counters.starts = fake.starts[index],
                 .counters.suppressed = index == 0 ? fake.suppressed : 0,
         };

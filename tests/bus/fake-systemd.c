@@ -185,7 +185,7 @@ void write_file(const char *name, const char *text) {
 FakeUnit *add_unit(const char *name, const char *text) {
         FakeUnit *unit = &systemd.units[systemd.n++];
 
-        *unit = (FakeUnit){ .name = name, .id = name, .state = "loaded", .cgroup = "" };
+        *unit = (FakeUnit) { .name = name, .id = name, .state = "loaded", .cgroup = "" };
         (void) snprintf(unit->fragment, sizeof(unit->fragment), "%s/%s", systemd.directory, name);
         write_file(name, text);
         return unit;

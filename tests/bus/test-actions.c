@@ -23,7 +23,7 @@ static void add(Fixture *f, const char *name, const char *unit) {
 
 /* The window of that number, of the binding that was added as that one, is over its budget. */
 static void violate(Fixture *f, uint32_t index, uint64_t id, uint64_t time_ns) {
-        fake_report(&(Report){
+        fake_report(&(Report) {
                 .type = REPORT_VIOLATION,
                 .backend_index = index,
                 .id = id,

@@ -69,7 +69,7 @@ static Backends *make(const BackendOps *const *ops, Heard *heard) {
         Backends *made;
 
         assert_ok(backends_new(ops, &handlers, heard, &made));
-        backends_configure(made, &(BackendConfig){ .bindings_max = 2 });
+        backends_configure(made, &(BackendConfig) { .bindings_max = 2 });
         return made;
 }
 
@@ -131,22 +131,22 @@ static void test_reports(void **state) {
 
         assert_ok(backends_probe(some));
         put(some, &binding, 1);
-        fake_report(&(Report){ .type = REPORT_VIOLATION, .backend_index = 1 });
-        fake_report(&(Report){ .type = REPORT_VIOLATION, .backend_index = 0 });
-        fake_report(&(Report){ .type = REPORT_VIOLATION, .backend_index = 2 });
+        fake_report(&(Report) { .type = REPORT_VIOLATION, .backend_index = 1 });
+        fake_report(&(Report) { .type = REPORT_VIOLATION, .backend_index = 0 });
+        fake_report(&(Report) { .type = REPORT_VIOLATION, .backend_index = 2 });
         backends_flush(some, NULL);
         assert_int_equal(heard.n_reports, 1);
         assert_ptr_equal(heard.binding, &binding);
 
         put(some, &successor, 1);
-        fake_report(&(Report){ .type = REPORT_VIOLATION, .backend_index = 1 });
+        fake_report(&(Report) { .type = REPORT_VIOLATION, .backend_index = 1 });
         fake_lose(3);
         backends_flush(some, successor.measurement.backend);
         assert_ptr_equal(heard.binding, &successor);
         assert_int_equal(heard.lost, 3);
 
         backends_take(some, &successor);
-        fake_report(&(Report){ .type = REPORT_VIOLATION, .backend_index = 1 });
+        fake_report(&(Report) { .type = REPORT_VIOLATION, .backend_index = 1 });
         fake_lose(2);
         backends_flush(some, NULL);
         assert_int_equal(heard.n_reports, 2);
@@ -163,7 +163,7 @@ static bool is(const Binding *binding, const void *userdata) {
 
 /* One in the place of another takes no room. */
 static void test_room(void **state) {
-        _cleanup_(backends_freep) Backends *some = make(fake_backends, &(Heard){});
+        _cleanup_(backends_freep) Backends *some = make(fake_backends, &(Heard) {});
         Binding first = {}, second = {}, third = {};
 
         assert_false(backends_are_full(some));
@@ -184,15 +184,15 @@ static void test_room(void **state) {
 
 /* The limit holds for those that are in use, and for those that come. */
 static void test_limit(void **state) {
-        _cleanup_(backends_freep) Backends *some = make(fake_backends, &(Heard){});
+        _cleanup_(backends_freep) Backends *some = make(fake_backends, &(Heard) {});
         Binding binding = {};
 
         assert_ok(backends_probe(some));
-        backends_limit_reports(some, &(ReportLimit){ .interval_ns = 1000, .n = 7 });
+        backends_limit_reports(some, &(ReportLimit) { .interval_ns = 1000, .n = 7 });
         put(some, &binding, 0);
         assert_int_equal(fake_calls()->limit.interval_ns, 1000);
         assert_int_equal(fake_calls()->limit.n, 7);
-        backends_limit_reports(some, &(ReportLimit){ .interval_ns = 2000, .n = 8 });
+        backends_limit_reports(some, &(ReportLimit) { .interval_ns = 2000, .n = 8 });
         assert_int_equal(fake_calls()->limit.interval_ns, 2000);
         assert_int_equal(fake_calls()->limit.n, 8);
         backends_take(some, &binding);
@@ -201,7 +201,7 @@ static void test_limit(void **state) {
 /* An attempt may take seconds. */
 static void test_broken(void **state) {
         static const BackendOps *const ops[] = { &broken_ops, NULL };
-        _cleanup_(backends_freep) Backends *some = make(ops, &(Heard){});
+        _cleanup_(backends_freep) Backends *some = make(ops, &(Heard) {});
         Backend *backend = NULL;
 
         assert_ok(backends_probe(some));
@@ -231,7 +231,7 @@ static void test_loop(void **state) {
         backends_release(some);
         assert_int_equal(sd_event_run(event, 0), 0);
 
-        fake_report(&(Report){ .type = REPORT_VIOLATION });
+        fake_report(&(Report) { .type = REPORT_VIOLATION });
         assert_true(sd_event_run(event, UINT64_MAX) > 0);
         assert_int_equal(heard.n_reports, 1);
         assert_int_equal(heard.n_events, 1);
@@ -256,7 +256,7 @@ static void test_what_cannot_be_read(void **state) {
         assert_ok(backends_probe(some));
         put(some, &binding, 0);
         fake_fail_dispatch(true);
-        fake_report(&(Report){ .type = REPORT_VIOLATION });
+        fake_report(&(Report) { .type = REPORT_VIOLATION });
         assert_true(sd_event_run(event, UINT64_MAX) > 0);
         for (unsigned i = 0; i < 100; i++)
                 assert_true(sd_event_run(event, 0) >= 0);
@@ -312,7 +312,7 @@ static void test_lost_by_another(void **state) {
 
 /* At once, in use or not; it can be made again. */
 static void test_clear(void **state) {
-        _cleanup_(backends_freep) Backends *some = make(fake_backends, &(Heard){});
+        _cleanup_(backends_freep) Backends *some = make(fake_backends, &(Heard) {});
         Backend *backend;
 
         assert_ok(backends_probe(some));

@@ -150,7 +150,7 @@ static void test_what_was_held_back_while_nobody_was_there(void **state) {
         ManagerTotals totals;
         const Violation *violation;
 
-        *fake_limit() = (BindingLimit){
+        *fake_limit() = (BindingLimit) {
                 .rate = { .count = 20, .begin_ns = 1000000000 },
                 .n_suppressed = 120,
                 .suppressed = 30,

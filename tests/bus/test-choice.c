@@ -113,7 +113,7 @@ static int add_choice(Backend *backend, const Binding *binding, const BindingFil
 static int remove_choice(Backend *backend, uint32_t index, Statistics *ret_final,
                          Histogram *histogram) {
         ((Choice *) backend)->used[index] = false;
-        *ret_final = (Statistics){};
+        *ret_final = (Statistics) {};
         return 0;
 }
 
@@ -153,7 +153,7 @@ static int next_notice_choice(Backend *backend, BackendNotice *ret) {
         if (!choice->has_notice)
                 return 0;
         choice->has_notice = false;
-        *ret = (BackendNotice){
+        *ret = (BackendNotice) {
                 .level = LOG_DEBUG,
                 .is_advice = choice->is_advice,
                 .text = strdup("It is tired"),
@@ -218,7 +218,7 @@ static int setup(void **state) {
         assert_true(asprintf(&f->directories[1], "%s/run", f->directory) > 0);
         assert_ok(mkdir(f->directories[0], 0755));
         assert_ok(mkdir(f->directories[1], 0755));
-        first = second = (Choice){};
+        first = second = (Choice) {};
         *state = f;
         return 0;
 }
@@ -508,7 +508,7 @@ static void test_handed_over(void **state) {
 static const BackendOps *after_notice(Fixture *f, const char *lines, bool is_advice) {
         Binding *b;
 
-        first = second = (Choice){};
+        first = second = (Choice) {};
         b = load(f, lines);
         assert_ptr_equal(b->measurement.backend->ops, &ops_first);
         first.refuses = "It is tired";

@@ -85,7 +85,7 @@ static void call_list(Fixture *f) {
 
         assert_ok(sd_bus_message_new_method_call(f->client, &m, NULL, TLOB_BUS_PATH,
                                                  TLOB_BUS_MANAGER_INTERFACE, "ListBindings"));
-        assert_true(sd_bus_send(f->client, m, &(uint64_t){ 0 }) >= 0);
+        assert_true(sd_bus_send(f->client, m, &(uint64_t) { 0 }) >= 0);
 }
 
 /* It calls, and never reads an answer. */

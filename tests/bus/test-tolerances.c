@@ -55,7 +55,7 @@ static sd_bus_slot *listen_and_add(Fixture *f, Told *told) {
 
 static void violate(Fixture *f, unsigned n) {
         for (unsigned i = 0; i < n; i++)
-                fake_report(&(Report){
+                fake_report(&(Report) {
                         .type = REPORT_VIOLATION,
                         .id = i + 1,
                         .time_ns = now_ns(),
@@ -118,7 +118,7 @@ static void test_the_last_reports_change_nothing(void **state) {
         slot = listen_and_add(f, &told);
         violate(f, 2);
         binding(f)->tolerance_state.judged_ns -= 2 * UINT64_C(1000000000);
-        fake_report(&(Report){ .type = REPORT_VIOLATION, .id = 9, .time_ns = now_ns() });
+        fake_report(&(Report) { .type = REPORT_VIOLATION, .id = 9, .time_ns = now_ns() });
         assert_ok(fixture_call(f, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE, "RemoveBinding",
                                &error, NULL, "st", "sync", UINT64_C(0)));
         fixture_run(f);
@@ -155,7 +155,7 @@ static void test_it_goes(void **state) {
         slot = listen_and_add(f, &told);
         violate(f, 4);
         wait_until(f, &told, 1);
-        binding(f)->tolerance = (Tolerance){};
+        binding(f)->tolerance = (Tolerance) {};
         manager_follow_tolerance(f->manager, binding(f));
         wait_until(f, &told, 2);
         assert_string_equal(told.state, "");

@@ -136,7 +136,7 @@ int engine_teardown(void **state) {
 
         for (uint32_t i = 0; i < ENGINE_BINDINGS_MAX; i++)
                 if (engine->added[i])
-                        (void) backend->ops->remove(backend, i, &(Statistics){}, &(Histogram){});
+                        (void) backend->ops->remove(backend, i, &(Statistics) {}, &(Histogram) {});
         (void) backend->ops->flush(backend, drop_report, NULL);
         engine_await_detached();
         free(engine->reports);
@@ -225,7 +225,7 @@ Binding *engine_lend(const char *path, int fd) {
         assert_int_equal(binding_new("test", &binding), 0);
         engine_set_keys(binding,
                         KEYS("Executable", path, "Function", "victim_a", "BudgetSec", "10s"));
-        binding->lent = (BindingLent){ .user = ENGINE_USER, .file_fd = fd, .file = strdup(path) };
+        binding->lent = (BindingLent) { .user = ENGINE_USER, .file_fd = fd, .file = strdup(path) };
         return TAKE_PTR(binding);
 }
 
@@ -349,7 +349,7 @@ void program_spawn(Victim *victim, const char *const *argv) {
         assert_int_equal(posix_spawn_file_actions_init(&actions), 0);
         assert_int_equal(posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO), 0);
         assert_int_equal(posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO), 0);
-        *victim = (Victim){ .in = in[1] };
+        *victim = (Victim) { .in = in[1] };
         assert_int_equal(
                 posix_spawn(&victim->pid, argv[0], &actions, NULL, (char **) argv, environ), 0);
         (void) posix_spawn_file_actions_destroy(&actions);
@@ -387,7 +387,7 @@ void program_finish(Victim *victim, char result[static RESULT_MAX]) {
                                                sizeof(*victim->windows));
                 assert_non_null(victim->windows);
                 victim->windows[victim->n_windows++] =
-                        (Window){ .start_ns = start, .end_ns = end, .tid = tid };
+                        (Window) { .start_ns = start, .end_ns = end, .tid = tid };
         }
         assert_int_equal(waitpid(victim->pid, &victim->status, 0), victim->pid);
         victim->pid = 0;
@@ -450,7 +450,7 @@ void victim_done(Victim *victim) {
         if (victim->in > 0)
                 (void) close(victim->in);
         free(victim->windows);
-        *victim = (Victim){};
+        *victim = (Victim) {};
 }
 
 void engine_run(Engine *engine, Victim *victim, const char *words) {

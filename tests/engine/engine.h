@@ -12,7 +12,7 @@
 
 /* For tests of a real back end: bindings on a victim, its runs, and what was reported of them. */
 
-#define KEYS(...)           ((const char *const[]){ __VA_ARGS__, NULL })
+#define KEYS(...)           ((const char *const[]) { __VA_ARGS__, NULL })
 #define FUNCTION(f, budget) KEYS("Executable", "%v", "Function", "victim_" f, "BudgetSec", budget)
 #define MARKERS(x, budget)                                                                         \
         KEYS("Executable", "%v", "Start", "victim_begin_" x, "Stop", "victim_end_" x, "BudgetSec", \

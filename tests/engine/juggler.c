@@ -157,7 +157,7 @@ static void *catcher(void *userdata) {
 }
 
 static void start_catcher(Hands *hands, Way way, pthread_t *ret) {
-        *hands = (Hands){ .way = way };
+        *hands = (Hands) { .way = way };
         if (sem_init(&hands->thrown, 0, 0) < 0 || sem_init(&hands->caught, 0, 0) < 0 ||
             pthread_create(ret, NULL, catcher, hands) != 0)
                 abort();

@@ -111,7 +111,7 @@ static void start(Model *m, Thread *t, size_t i, size_t depth) {
                 books->over_limit++;
                 return;
         }
-        *w = (ModelWindow){
+        *w = (ModelWindow) {
                 .open = true,
                 .depth = depth,
                 .start_ns = t->now_ns,
@@ -237,7 +237,7 @@ static Outcome run_bracket(Model *m, Thread *t, const char *word, const char *co
                 unwind(m, t, depth);
                 return WENT_ON;
         }
-        return run_call(m, t, (char[]){ word[0], '\0' }, p, depth);
+        return run_call(m, t, (char[]) { word[0], '\0' }, p, depth);
 }
 
 static Outcome run_word(Model *m, Thread *t, const char *word, size_t depth) {

@@ -157,7 +157,7 @@ void program_make(Random *random, Program *ret) {
 
         ret->n_words = 0;
         while (maker.n_left > 0)
-                make_word(&maker, (Place){ .times = 1 });
+                make_word(&maker, (Place) { .times = 1 });
         ret->list[ret->n_words] = NULL;
 }
 

@@ -103,7 +103,7 @@ static void add_change(Side *r, uint64_t time_ns, uint64_t tid, enum tlob_state 
                        bool wakeup) {
         r->changes = reallocarray(r->changes, r->n_changes + 1, sizeof(*r->changes));
         assert_non_null(r->changes);
-        r->changes[r->n_changes++] = (Change){
+        r->changes[r->n_changes++] = (Change) {
                 .time_ns = time_ns, .tid = (uint32_t) tid, .state = state, .wakeup = wakeup
         };
 }
@@ -180,7 +180,7 @@ int recording_spent(const Recording *r, uint32_t tid, uint64_t start_ns, uint64_
         uint64_t last_ns = start_ns;
         size_t i = 0, j = 0;
 
-        *ret = (Spent){};
+        *ret = (Spent) {};
         for (;;) {
                 const Change *a = next_change(&r->before, &i, tid, start_ns, end_ns, state);
                 const Change *b = next_change(&r->after, &j, tid, start_ns, end_ns, state);

@@ -244,7 +244,7 @@ static void test_found_late_in_a_sleep(void **state) {
                 assert_null(told.why.woken_by);
                 assert_null(told.why_at_last.woken_by);
                 victim_done(&victim);
-                victim = (Victim){};
+                victim = (Victim) {};
         }
 }
 

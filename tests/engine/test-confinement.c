@@ -435,7 +435,7 @@ static void test_a_user_has_own_tasks_only(void **state) {
 
         engine_copy_victim(path, &fd);
         binding = lend(path, fd);
-        if (!engine->backend->ops->can_spare_others(binding, &(BindingFile){ .fd = fd })) {
+        if (!engine->backend->ops->can_spare_others(binding, &(BindingFile) { .fd = fd })) {
                 _cleanup_(binding_file_freep) BindingFile *file = NULL;
                 _cleanup_free_ char *error = NULL;
 

@@ -211,7 +211,7 @@ static size_t n_cpus(void) {
 /* has_priority: over real-time tasks. */
 static void watches_start(Watch watches[static CPUS_MAX], bool has_priority, uint64_t due_ns) {
         for (unsigned i = 0; i < n_cpus(); i++) {
-                watches[i] = (Watch){ .cpu = i, .due_ns = due_ns };
+                watches[i] = (Watch) { .cpu = i, .due_ns = due_ns };
                 watch_start(&watches[i], has_priority);
         }
 }
@@ -291,16 +291,16 @@ static void check(const Case *c, bool running) {
 }
 
 static void test_asleep(void **state) {
-        check(&(Case){ .keys = "BudgetSec 200ms",
-                       .words = "a( say:inside sleep:1000000000000 )",
-                       .states = 1U << TLOB_SLEEPING },
+        check(&(Case) { .keys = "BudgetSec 200ms",
+                        .words = "a( say:inside sleep:1000000000000 )",
+                        .states = 1U << TLOB_SLEEPING },
               false);
 }
 
 static void test_asleep_for_too_long(void **state) {
-        check(&(Case){ .keys = "BudgetSec infinity SleepingBudgetSec 200ms",
-                       .words = "a( say:inside sleep:1000000000000 )",
-                       .states = 1U << TLOB_SLEEPING },
+        check(&(Case) { .keys = "BudgetSec infinity SleepingBudgetSec 200ms",
+                        .words = "a( say:inside sleep:1000000000000 )",
+                        .states = 1U << TLOB_SLEEPING },
               false);
 }
 
@@ -308,35 +308,35 @@ static void test_asleep_for_too_long(void **state) {
  * Its window begins when the back end is stopped already, and it never leaves its CPU from then on.
  */
 static void test_running(void **state) {
-        check(&(Case){ .keys = "BudgetSec 200ms",
-                       .words = "pin:0 say:inside a( spin:1000000000000 )",
-                       .states = 1U << TLOB_RUNNING | 1U << TLOB_WAITING },
+        check(&(Case) { .keys = "BudgetSec 200ms",
+                        .words = "pin:0 say:inside a( spin:1000000000000 )",
+                        .states = 1U << TLOB_RUNNING | 1U << TLOB_WAITING },
               true);
 }
 
 static void test_running_for_too_long(void **state) {
-        check(&(Case){ .keys = "BudgetSec infinity RunningBudgetSec 200ms",
-                       .words = "pin:0 say:inside a( spin:1000000000000 )",
-                       .runs = true,
-                       .states = 1U << TLOB_RUNNING | 1U << TLOB_WAITING },
+        check(&(Case) { .keys = "BudgetSec infinity RunningBudgetSec 200ms",
+                        .words = "pin:0 say:inside a( spin:1000000000000 )",
+                        .runs = true,
+                        .states = 1U << TLOB_RUNNING | 1U << TLOB_WAITING },
               true);
 }
 
 /* The other one may not be there for long: a real-time task gets 95 % of each second at most. */
 static void test_waiting_behind_a_real_time_task(void **state) {
-        check(&(Case){ .keys = "BudgetSec 200ms",
-                       .words = "pin:0 a( say:inside spin:1000000000000 )",
-                       .other = "pin:0 say:ready spin:600000000",
-                       .other_has_priority = true,
-                       .states = 1U << TLOB_WAITING },
+        check(&(Case) { .keys = "BudgetSec 200ms",
+                        .words = "pin:0 a( say:inside spin:1000000000000 )",
+                        .other = "pin:0 say:ready spin:600000000",
+                        .other_has_priority = true,
+                        .states = 1U << TLOB_WAITING },
               false);
 }
 
 static void test_taking_turns(void **state) {
-        check(&(Case){ .keys = "BudgetSec 200ms",
-                       .words = "pin:0 a( say:inside spin:1000000000000 )",
-                       .other = "pin:0 say:ready spin:1000000000000",
-                       .states = 1U << TLOB_RUNNING | 1U << TLOB_WAITING },
+        check(&(Case) { .keys = "BudgetSec 200ms",
+                        .words = "pin:0 a( say:inside spin:1000000000000 )",
+                        .other = "pin:0 say:ready spin:1000000000000",
+                        .states = 1U << TLOB_RUNNING | 1U << TLOB_WAITING },
               true);
 }
 

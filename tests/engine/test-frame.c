@@ -48,28 +48,28 @@ static void check_a(void **state, const char *words, Ends ends) {
 }
 
 static void test_a_jump_then_idle(void **state) {
-        check_a(state, "jump( a( jump ) ) sleep:450000000", (Ends){ .abandoned = 1 });
+        check_a(state, "jump( a( jump ) ) sleep:450000000", (Ends) { .abandoned = 1 });
 }
 
 static void test_a_jump_then_busy(void **state) {
-        check_a(state, "pin:0 jump( a( jump ) ) spin:450000000", (Ends){ .abandoned = 1 });
+        check_a(state, "pin:0 jump( a( jump ) ) spin:450000000", (Ends) { .abandoned = 1 });
 }
 
 static void test_a_jump_in_a_thread(void **state) {
-        check_a(state, "thread( jump( a( jump ) ) sleep:450000000 )", (Ends){ .abandoned = 1 });
+        check_a(state, "thread( jump( a( jump ) ) sleep:450000000 )", (Ends) { .abandoned = 1 });
         check_a(state, "thread( jump( a( sleep:1000000 jump ) ) spin:450000000 )",
-                (Ends){ .abandoned = 1 });
+                (Ends) { .abandoned = 1 });
 }
 
 /* The outer window has its frame, and goes on. */
 static void test_a_jump_into_a_window(void **state) {
         check(state, FUNCTION("b", BUDGET), "b( jump( a( jump ) ) sleep:450000000 )",
-              (Ends){ .violated = 1 });
+              (Ends) { .violated = 1 });
 }
 
 /* The first one that leaves has to load the library that does it. */
 static void test_a_thread_that_leaves(void **state) {
-        check(state, FUNCTION("a", "10s"), "thread( a( leave ) )", (Ends){ .abandoned = 1 });
+        check(state, FUNCTION("a", "10s"), "thread( a( leave ) )", (Ends) { .abandoned = 1 });
 }
 
 /* The frame was there when the budget ran out. */
@@ -88,13 +88,13 @@ static void test_a_jump_after_the_deadline(void **state) {
 
 /* Not reported while it is on a stack above its own, but at the stop. */
 static void test_another_stack(void **state) {
-        check_a(state, "a( stack( sleep:450000000 ) )", (Ends){ .violated = 1 });
-        check_a(state, "thread( a( stack( sleep:450000000 ) ) )", (Ends){ .violated = 1 });
+        check_a(state, "a( stack( sleep:450000000 ) )", (Ends) { .violated = 1 });
+        check_a(state, "thread( a( stack( sleep:450000000 ) ) )", (Ends) { .violated = 1 });
         check_a(state, "thread( a( stack( sleep:450000000 spin:450000000 ) ) )",
-                (Ends){ .violated = 1 });
+                (Ends) { .violated = 1 });
         check(state, FUNCTION("a", "10s"), "thread( a( stack( sleep:1000000 ) ) )",
-              (Ends){ .in_budget = 1 });
-        check_a(state, "stack( a( sleep:450000000 ) )", (Ends){ .violated = 1 });
+              (Ends) { .in_budget = 1 });
+        check_a(state, "stack( a( sleep:450000000 ) )", (Ends) { .violated = 1 });
 }
 
 /* Back on its own stack, it is looked at again. */
@@ -112,8 +112,8 @@ static void test_there_and_back(void **state) {
 }
 
 static void test_a_signal_handler(void **state) {
-        check_a(state, "thread( a( signal( sleep:450000000 ) ) )", (Ends){ .violated = 1 });
-        check_a(state, "thread( a( signal( spin:450000000 ) ) )", (Ends){ .violated = 1 });
+        check_a(state, "thread( a( signal( sleep:450000000 ) ) )", (Ends) { .violated = 1 });
+        check_a(state, "thread( a( signal( spin:450000000 ) ) )", (Ends) { .violated = 1 });
 }
 
 /*
@@ -152,7 +152,7 @@ static void test_what_nobody_has_seen(void **state) {
 
 /* From one function to another, there is no frame that has to be there. */
 static void test_two_functions(void **state) {
-        check(state, MARKERS("x", BUDGET), "<x sleep:450000000 >x", (Ends){ .violated = 1 });
+        check(state, MARKERS("x", BUDGET), "<x sleep:450000000 >x", (Ends) { .violated = 1 });
 }
 
 ENGINE_TESTS(frame) {

@@ -187,7 +187,7 @@ static void test_large_frame(void **state) {
 
         /* One that does not look for room. */
         victim_done(&victim);
-        victim = (Victim){};
+        victim = (Victim) {};
         s = measure(engine, &victim, "large", "main.leaf", "10s", &index);
         assert_int_equal(s.counters.starts, CALLS);
         assert_int_equal(s.counters.in_budget + s.counters.ended[TLOB_END_SWITCHED], CALLS);

@@ -126,7 +126,7 @@ static Answer daemon_start(Daemon *d) {
 }
 
 static Answer daemon_ask(const Daemon *d) {
-        assert_int_equal(write(d->ask, &(char){ ASK }, 1), 1);
+        assert_int_equal(write(d->ask, &(char) { ASK }, 1), 1);
         return read_answer(d);
 }
 
@@ -145,7 +145,7 @@ static void daemon_kill(Daemon *d) {
 static void daemon_end(Daemon *d) {
         int status;
 
-        assert_int_equal(write(d->ask, &(char){ END }, 1), 1);
+        assert_int_equal(write(d->ask, &(char) { END }, 1), 1);
         daemon_done(d, &status);
         assert_int_equal(status, 0);
 }

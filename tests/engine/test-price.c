@@ -176,7 +176,7 @@ static void test_timers(void **state) {
         within = play_measured(engine, "1min", &told_within);
         (void) engine->backend->ops->take_alarm(engine->backend);
         passed = play_measured(engine, "1us", &told_passed);
-        engine->backend->ops->set_report_limit(engine->backend, &(ReportLimit){});
+        engine->backend->ops->set_report_limit(engine->backend, &(ReportLimit) {});
         more = passed - within;
         told = told_passed - told_within;
         print_message("%i reads took %.1f ms, and %.1f more past their budget: said to be %.1f\n",

@@ -89,7 +89,7 @@ static void check_percentiles(Engine *engine, uint32_t index, const uint64_t *el
 
         assert_int_equal(engine->backend->ops->histogram(engine->backend, index, &histogram), 0);
         for (size_t i = 0; i < TLOB_BUCKETS; i++)
-                buckets[i] = (HistogramBucket){ histogram_upper_bound(i), histogram.counts[i] };
+                buckets[i] = (HistogramBucket) { histogram_upper_bound(i), histogram.counts[i] };
 
         assert_true(max_ns >= elapsed_ns[n - 1]);
         for (size_t i = 0; i < ELEMENTSOF(per_mille); i++) {
@@ -138,26 +138,26 @@ static void check(Engine *engine, const Reference *reference) {
 
 /* nanosleep() promises that so much time goes by, not that all of it is slept. */
 static void test_known_sleep(void **state) {
-        check(*state, &(Reference){ .words = "threads:2 ( repeat:100 ( d( sleep:1000000 ) ) )",
-                                    .n = 200,
-                                    .most = TLOB_SLEEPING,
-                                    .least_ns = { [TLOB_SLEEPING] = 500000 } });
+        check(*state, &(Reference) { .words = "threads:2 ( repeat:100 ( d( sleep:1000000 ) ) )",
+                                     .n = 200,
+                                     .most = TLOB_SLEEPING,
+                                     .least_ns = { [TLOB_SLEEPING] = 500000 } });
 }
 
 /* The kernel's account of CPU time leaves out what others took of it: ours can only be more. */
 static void test_known_run(void **state) {
-        check(*state, &(Reference){ .words = "repeat:200 ( d( burn:1000000 ) )",
-                                    .n = 200,
-                                    .most = TLOB_RUNNING,
-                                    .least_ns = { [TLOB_RUNNING] = 950000 } });
+        check(*state, &(Reference) { .words = "repeat:200 ( d( burn:1000000 ) )",
+                                     .n = 200,
+                                     .most = TLOB_RUNNING,
+                                     .least_ns = { [TLOB_RUNNING] = 950000 } });
 }
 
 /* Four of them on one CPU: each waits for the three others most of the time. */
 static void test_wait_behind_competitors(void **state) {
-        check(*state, &(Reference){ .words = "pin:0 threads:4 ( repeat:5 ( d( burn:20000000 ) ) )",
-                                    .n = 20,
-                                    .most = TLOB_WAITING,
-                                    .least_ns = { [TLOB_RUNNING] = 19000000 } });
+        check(*state, &(Reference) { .words = "pin:0 threads:4 ( repeat:5 ( d( burn:20000000 ) ) )",
+                                     .n = 20,
+                                     .most = TLOB_WAITING,
+                                     .least_ns = { [TLOB_RUNNING] = 19000000 } });
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, engine_setup, engine_teardown)

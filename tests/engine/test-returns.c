@@ -219,7 +219,7 @@ static int die_nowhere(void) {
 
         assert_true(pid >= 0);
         if (pid == 0) {
-                (void) setrlimit(RLIMIT_CORE, &(struct rlimit){});
+                (void) setrlimit(RLIMIT_CORE, &(struct rlimit) {});
                 (void) signal(SIGSEGV, SIG_DFL);
                 return_nowhere();
                 _exit(EXIT_SUCCESS);

@@ -245,7 +245,7 @@ static void test_other_build(void **state) {
 }
 
 static void rest(unsigned ms) {
-        (void) nanosleep(&(struct timespec){ ms / 1000, (long) (ms % 1000) * MSEC }, NULL);
+        (void) nanosleep(&(struct timespec) { ms / 1000, (long) (ms % 1000) * MSEC }, NULL);
 }
 
 #define THREADS 8

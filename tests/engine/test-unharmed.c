@@ -65,7 +65,7 @@ static const Real apt = {
 
 static void start(const Real *real, Victim *victim) {
         program_spawn(victim,
-                      (const char *const[]){ "/bin/bash", "-c", AGAIN, real->command, NULL });
+                      (const char *const[]) { "/bin/bash", "-c", AGAIN, real->command, NULL });
 }
 
 /* What it has printed; owned by the caller. */

@@ -213,7 +213,7 @@ static void test_a_crowd_shares_one_probe(void **state) {
                 victim_continue(&crowd[i]);
                 victim_finish(&crowd[i]);
                 victim_done(&crowd[i]);
-                crowd[i] = (Victim){};
+                crowd[i] = (Victim) {};
         }
         wait_until_spared(engine, &outside);
 }

@@ -218,7 +218,7 @@ static void *run_all(void *arg) {
         jmp_buf out;
 
         if (setjmp(out) == 0)
-                run(arg, &(Context){ .stack = __builtin_frame_address(0), .out = &out });
+                run(arg, &(Context) { .stack = __builtin_frame_address(0), .out = &out });
         record_kept();
         return NULL;
 }
@@ -253,7 +253,7 @@ static char **run_jump(char **p, const Context *c) {
         jmp_buf out;
 
         if (setjmp(out) == 0)
-                return run(p, &(Context){ .stack = c->stack, .depth = c->depth, .out = &out });
+                return run(p, &(Context) { .stack = c->stack, .depth = c->depth, .out = &out });
         return skip(p);
 }
 
@@ -263,7 +263,7 @@ static char *stacks;
 static __thread char **elsewhere; /* what is to be done there, then where that ends */
 
 static void run_elsewhere(void) {
-        elsewhere = run(elsewhere, &(Context){ .stack = __builtin_frame_address(0) });
+        elsewhere = run(elsewhere, &(Context) { .stack = __builtin_frame_address(0) });
 }
 
 static char **run_stack(char **p) {
@@ -271,7 +271,7 @@ static char **run_stack(char **p) {
 
         if (getcontext(&there) < 0)
                 abort();
-        there.uc_stack = (stack_t){ .ss_sp = stacks, .ss_size = STACK_SIZE };
+        there.uc_stack = (stack_t) { .ss_sp = stacks, .ss_size = STACK_SIZE };
         there.uc_link = &here;
         makecontext(&there, run_elsewhere, 0);
         elsewhere = p;

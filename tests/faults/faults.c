@@ -71,11 +71,11 @@ Fault *fault_get(void) {
 }
 
 void fault_set(FaultKind kind, uint64_t at) {
-        *fault = (Fault){ .kind = kind, .at = at };
+        *fault = (Fault) { .kind = kind, .at = at };
 }
 
 void fault_set_next(uint64_t at) {
-        *fault = (Fault){
+        *fault = (Fault) {
                 .kind = fault->kind,
                 .at = at,
                 .ahead_ns = fault->ahead_ns,

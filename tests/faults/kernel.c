@@ -142,7 +142,7 @@ void kernel_forget(void) {
  * prog_array_map_clear(): two references, and one work item).
  */
 static bool is_there(const Object *object) {
-        static int (*const next[])(uint32_t id, uint32_t * ret_next) = {
+        static int (*const next[])(uint32_t id, uint32_t *ret_next) = {
                 [KIND_LINK] = bpf_link_get_next_id,
                 [KIND_PROGRAM] = bpf_prog_get_next_id,
                 [KIND_MAP] = bpf_map_get_next_id,

@@ -70,7 +70,7 @@ static void put_places_first(Order *order) {
 }
 
 void order_make(uint64_t n, uint64_t seed, Order *ret) {
-        *ret = (Order){ .items = allocate(n), .n = n, .places = allocate(n) };
+        *ret = (Order) { .items = allocate(n), .n = n, .places = allocate(n) };
         for (uint64_t i = 0; i < n; i++) {
                 uint64_t j = next(&seed) % (i + 1);
 
@@ -85,7 +85,7 @@ void order_make(uint64_t n, uint64_t seed, Order *ret) {
 void order_done(Order *order) {
         free(order->items);
         free(order->places);
-        *order = (Order){};
+        *order = (Order) {};
 }
 
 size_t order_count_places(const Order *order, uint64_t *places, size_t n) {

@@ -44,7 +44,7 @@ static struct {
 static struct {
         size_t n_begun;
         uint64_t places[BATCH_MAX]; /* where they hit; 0: they did not */
-} * shared;
+} *shared;
 
 /* What the daemon writes to disk, it waits for: not here. */
 static char root[] = "/dev/shm/tlob-faults-XXXXXX";

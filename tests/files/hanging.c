@@ -48,7 +48,7 @@ static bool is_in(const char *path, const char *directory) {
 }
 
 static int hanging_getattr(const char *path, struct stat *ret, struct fuse_file_info *info) {
-        *ret = (struct stat){ .st_mode = S_IFDIR | 0755, .st_nlink = 2 };
+        *ret = (struct stat) { .st_mode = S_IFDIR | 0755, .st_nlink = 2 };
         if (streq(path, "/"))
                 return 0;
         for (size_t i = 0; i < ELEMENTSOF(directories); i++) {

@@ -144,7 +144,7 @@ bool feed_frame(Feed *input, Feed *ret) {
                 return false;
         n = feed_byte(input);
         n = n < input->size ? n : input->size;
-        *ret = (Feed){ input->data, n };
+        *ret = (Feed) { input->data, n };
         input->data += n;
         input->size -= n;
         return true;

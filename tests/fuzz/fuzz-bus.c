@@ -167,7 +167,7 @@ static void send_call(const Call *call) {
         Sent *sent = &fuzz.sent[fuzz.n_sent++];
         char sender[32];
 
-        *sent = (Sent){
+        *sent = (Sent) {
                 .member = call->member,
                 .stranger = call->flags & CALL_STRANGER,
                 .wants_answer = !(call->flags & CALL_NO_REPLY),
@@ -178,7 +178,7 @@ static void send_call(const Call *call) {
         (void) snprintf(sender, sizeof(sender), ":1.%" PRIu64, ++fuzz.n_strangers);
         wire_init(&fuzz.header, call->flags & CALL_BIG);
         wire_header(&fuzz.header,
-                    &(WireHeader){
+                    &(WireHeader) {
                             .type = WIRE_CALL,
                             .flags = call->flags & CALL_NO_REPLY ? WIRE_NO_REPLY : 0,
                             .serial = fuzz.serial + (uint32_t) fuzz.n_sent - 1,

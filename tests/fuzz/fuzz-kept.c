@@ -133,7 +133,7 @@ static void try_over_sound(const uint8_t *data, size_t size) {
         _cleanup_(kept_freep) Kept *kept = NULL;
         uint8_t *bytes;
 
-        fuzz_assert(kept_new(&(KeptFormat){ .bindings_max = BINDINGS_MAX }, &kept) == 0);
+        fuzz_assert(kept_new(&(KeptFormat) { .bindings_max = BINDINGS_MAX }, &kept) == 0);
         bytes = (uint8_t *) kept->common;
         for (size_t i = 0; i < size && i < kept->size; i++)
                 bytes[i] ^= data[i];

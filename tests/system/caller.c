@@ -135,7 +135,7 @@ static _Noreturn void never_read(size_t n) {
                                                      "GetViolations");
 
                         must(sd_bus_message_append(m, "u", 1000U), "append the number");
-                        must(sd_bus_send(bus, m, &(uint64_t){ 0 }), "send");
+                        must(sd_bus_send(bus, m, &(uint64_t) { 0 }), "send");
                         must(sd_bus_flush(bus), "flush");
                         sd_bus_message_unref(m);
                 }

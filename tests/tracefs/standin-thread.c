@@ -32,7 +32,7 @@ int standin_thread_start(StandinThreads *threads, pid_t id, unsigned binding) {
                         return -ENOSPC;
                 thread = &threads->items[threads->n++];
         }
-        *thread = (StandinThread){ .id = id, .owner = binding, .is_open = true };
+        *thread = (StandinThread) { .id = id, .owner = binding, .is_open = true };
         return 0;
 }
 

@@ -98,7 +98,7 @@ static int do_getattr(const char *path, struct stat *st, struct fuse_file_info *
         char real[4096];
         int r;
 
-        *st = (struct stat){ .st_nlink = 1 };
+        *st = (struct stat) { .st_nlink = 1 };
         if (streq(path, "/"))
                 st->st_mode = S_IFDIR | 0700;
         else if (i >= 0)
@@ -362,6 +362,6 @@ int main(int argc, char *argv[]) {
         /* Not to outlive a test that fails. */
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         /* In the foreground, in one thread. */
-        return fuse_main(4, ((char *[]){ argv[0], (char *) "-f", (char *) "-s", argv[3], NULL }),
+        return fuse_main(4, ((char *[]) { argv[0], (char *) "-f", (char *) "-s", argv[3], NULL }),
                          &operations, NULL);
 }

@@ -43,8 +43,8 @@ static void stop_crowd(const pid_t crowd[static CROWD]) {
 
 static int add(Tracefs *t, const char *file, const char *start, const char *stop, char **ret) {
         return tracefs_add(t,
-                           (const char *[]){ "Executable", file, "Start", start, "Stop", stop,
-                                             "BudgetSec", "5ms", NULL },
+                           (const char *[]) { "Executable", file, "Start", start, "Stop", stop,
+                                              "BudgetSec", "5ms", NULL },
                            0, 0, ret);
 }
 

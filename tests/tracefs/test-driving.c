@@ -191,8 +191,8 @@ static void test_function(void **state) {
 
         tracefs_begin(&t, "v3");
         if (tracefs_add(&t,
-                        (const char *[]){ "Executable", tracefs_target(), "Function", "target_one",
-                                          "BudgetSec", "5ms", NULL },
+                        (const char *[]) { "Executable", tracefs_target(), "Function", "target_one",
+                                           "BudgetSec", "5ms", NULL },
                         0, 0, &error) < 0)
                 fail_msg("%s", error);
         text = tracefs_read(MONITOR);

@@ -105,11 +105,11 @@ static void test_which_binding(void **state) {
 
         tracefs_begin(&t, "v3");
         first = tracefs_add_marks(&t, "5ms");
-        second =
-                tracefs_add(&t,
-                            (const char *[]){ "Executable", tracefs_target(), "Start", "target_two",
-                                              "Stop", "target_one", "BudgetSec", "5ms", NULL },
-                            0, 0, &error);
+        second = tracefs_add(&t,
+                             (const char *[]) { "Executable", tracefs_target(), "Start",
+                                                "target_two", "Stop", "target_one", "BudgetSec",
+                                                "5ms", NULL },
+                             0, 0, &error);
         assert_true(second >= 0);
         assert_int_equal(tracefs_threshold(1), BUDGET);
         assert_int_equal(tracefs_threshold(2), BUDGET + 1);
@@ -261,9 +261,9 @@ static void test_confinement(void **state) {
 
         tracefs_begin(&t, "v3");
         index = tracefs_add(&t,
-                            (const char *[]){ "Executable", tracefs_target(), "Start", "target_one",
-                                              "Stop", "target_two", "BudgetSec", "5ms", "Unit",
-                                              "tlob-test.service", NULL },
+                            (const char *[]) { "Executable", tracefs_target(), "Start",
+                                               "target_one", "Stop", "target_two", "BudgetSec",
+                                               "5ms", "Unit", "tlob-test.service", NULL },
                             0, 0, &error);
         assert_true(index >= 0);
 

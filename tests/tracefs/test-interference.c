@@ -130,12 +130,12 @@ static void test_given_up(void **state) {
         assert_false(tracefs_is_enabled());
         assert_ok(t.backend->ops->remove(t.backend, index, NULL, NULL));
         /* Another back end is to take it. */
-        assert_int_equal(
-                tracefs_add(&t,
-                            (const char *[]){ "Executable", tracefs_target(), "Start", "target_one",
-                                              "Stop", "target_two", "BudgetSec", "5ms", NULL },
-                            0, 0, &error),
-                -EBUSY);
+        assert_int_equal(tracefs_add(&t,
+                                     (const char *[]) { "Executable", tracefs_target(), "Start",
+                                                        "target_one", "Stop", "target_two",
+                                                        "BudgetSec", "5ms", NULL },
+                                     0, 0, &error),
+                         -EBUSY);
         assert_non_null(strstr(error, "keep removing"));
 
         t.backend = t.backend->ops->free(t.backend);
@@ -210,9 +210,9 @@ static void test_not_in_use(void **state) {
         tracefs_begin(&t, "v3");
         poison = tracefs_read(MONITOR);
         index = tracefs_add(&t,
-                            (const char *[]){ "Executable", tracefs_target(), "Start", "target_one",
-                                              "Stop", "target_two", "BudgetSec", "5ms", "Unit",
-                                              "tlob-test.service", NULL },
+                            (const char *[]) { "Executable", tracefs_target(), "Start",
+                                               "target_one", "Stop", "target_two", "BudgetSec",
+                                               "5ms", "Unit", "tlob-test.service", NULL },
                             0, 0, &error);
         assert_true(index >= 0);
         tracefs_collect(&t);
@@ -288,8 +288,8 @@ static void test_replaced_file(void **state) {
         copy_file(tracefs_target(), path);
         tracefs_begin(&t, "v3");
         index = tracefs_add(&t,
-                            (const char *[]){ "Executable", path, "Start", "target_one", "Stop",
-                                              "target_two", "BudgetSec", "5ms", NULL },
+                            (const char *[]) { "Executable", path, "Start", "target_one", "Stop",
+                                               "target_two", "BudgetSec", "5ms", NULL },
                             0, 0, &error);
         assert_true(index >= 0);
         tracefs_collect(&t);
@@ -322,9 +322,9 @@ static void test_crash(void **state) {
                 tracefs_make_backend(&t);
                 (void) tracefs_add_marks(&t, "5ms");
                 (void) tracefs_add(&t,
-                                   (const char *[]){ "Executable", tracefs_target(), other[0],
-                                                     other[1], other[2], other[3], "BudgetSec",
-                                                     "6ms", NULL },
+                                   (const char *[]) { "Executable", tracefs_target(), other[0],
+                                                      other[1], other[2], other[3], "BudgetSec",
+                                                      "6ms", NULL },
                                    0, 0, &error);
                 _exit(0);
         }

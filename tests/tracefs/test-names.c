@@ -139,8 +139,8 @@ static void test_no_violation(void **state) {
 
 static int add_to(Tracefs *t, const char *file, const char *start, const char *stop, char **ret) {
         return tracefs_add(t,
-                           (const char *[]){ "Executable", file, "Start", start, "Stop", stop,
-                                             "BudgetSec", "5ms", NULL },
+                           (const char *[]) { "Executable", file, "Start", start, "Stop", stop,
+                                              "BudgetSec", "5ms", NULL },
                            0, 0, ret);
 }
 

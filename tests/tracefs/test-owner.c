@@ -13,8 +13,8 @@
 static int add(Tracefs *t, const char *file, const char *start, const char *stop,
                char **ret_error) {
         return tracefs_add(t,
-                           (const char *[]){ "Executable", file, "Start", start, "Stop", stop,
-                                             "BudgetSec", "5ms", NULL },
+                           (const char *[]) { "Executable", file, "Start", start, "Stop", stop,
+                                              "BudgetSec", "5ms", NULL },
                            0, 0, ret_error);
 }
 

@@ -186,7 +186,7 @@ void tracefs_change_dialect(Tracefs *tracefs, const char *dialect) {
 }
 
 void tracefs_start(Tracefs *tracefs, const char *dialect) {
-        *tracefs = (Tracefs){};
+        *tracefs = (Tracefs) {};
         raise_add_events(REAL, dialect);
         spawn_standin(tracefs, dialect);
 
@@ -360,8 +360,9 @@ int tracefs_add_marks(Tracefs *t, const char *budget) {
         int index;
 
         index = tracefs_add(t,
-                            (const char *[]){ "Executable", tracefs_target(), "Start", "target_one",
-                                              "Stop", "target_two", "BudgetSec", budget, NULL },
+                            (const char *[]) { "Executable", tracefs_target(), "Start",
+                                               "target_one", "Stop", "target_two", "BudgetSec",
+                                               budget, NULL },
                             0, 0, &error);
         if (index < 0)
                 fail_msg("%s", error);

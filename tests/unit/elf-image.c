@@ -12,14 +12,14 @@
 #include <unistd.h>
 
 static void init_sections(ElfImage *image) {
-        image->sections[SECTION_TEXT] = (Elf64_Shdr){
+        image->sections[SECTION_TEXT] = (Elf64_Shdr) {
                 .sh_type = SHT_PROGBITS,
                 .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
                 .sh_addr = IMAGE_ADDRESS,
                 .sh_offset = offsetof(ElfImage, text),
                 .sh_size = sizeof(image->text),
         };
-        image->sections[SECTION_SYMTAB] = (Elf64_Shdr){
+        image->sections[SECTION_SYMTAB] = (Elf64_Shdr) {
                 .sh_type = SHT_SYMTAB,
                 .sh_offset = offsetof(ElfImage, symbols),
                 .sh_size = sizeof(Elf64_Sym),
@@ -27,7 +27,7 @@ static void init_sections(ElfImage *image) {
                 .sh_entsize = sizeof(Elf64_Sym),
                 .sh_addralign = 8,
         };
-        image->sections[SECTION_STRTAB] = (Elf64_Shdr){
+        image->sections[SECTION_STRTAB] = (Elf64_Shdr) {
                 .sh_type = SHT_STRTAB,
                 .sh_offset = offsetof(ElfImage, strings),
                 .sh_size = 1,
@@ -35,7 +35,7 @@ static void init_sections(ElfImage *image) {
 }
 
 static void init_segments(ElfImage *image) {
-        image->segments[0] = (Elf64_Phdr){
+        image->segments[0] = (Elf64_Phdr) {
                 .p_type = PT_LOAD,
                 .p_flags = PF_R | PF_X,
                 .p_offset = offsetof(ElfImage, text),
@@ -43,7 +43,7 @@ static void init_segments(ElfImage *image) {
                 .p_filesz = sizeof(image->text),
                 .p_memsz = sizeof(image->text),
         };
-        image->segments[1] = (Elf64_Phdr){
+        image->segments[1] = (Elf64_Phdr) {
                 .p_type = PT_LOAD,
                 .p_flags = PF_R | PF_W,
                 .p_offset = offsetof(ElfImage, data),
@@ -51,7 +51,7 @@ static void init_segments(ElfImage *image) {
                 .p_filesz = sizeof(image->data),
                 .p_memsz = sizeof(image->data),
         };
-        image->segments[2] = (Elf64_Phdr){
+        image->segments[2] = (Elf64_Phdr) {
                 .p_type = PT_NOTE,
                 .p_offset = offsetof(ElfImage, note),
                 .p_filesz = sizeof(image->note),
@@ -96,7 +96,7 @@ void elf_image_add(ElfImage *image, const char *name, unsigned char info, uint16
         if (symtab->sh_size >= sizeof(image->symbols) ||
             strtab->sh_size + length > sizeof(image->strings))
                 __builtin_trap();
-        image->symbols[symtab->sh_size / sizeof(Elf64_Sym)] = (Elf64_Sym){
+        image->symbols[symtab->sh_size / sizeof(Elf64_Sym)] = (Elf64_Sym) {
                 .st_name = (uint32_t) strtab->sh_size,
                 .st_info = info,
                 .st_shndx = section,

@@ -40,7 +40,7 @@ void fake_maps_reset(void) {
 int fake_map_make(size_t key_size, size_t value_size) {
         if (n_maps == MAPS_MAX || key_size > BYTES_MAX || value_size > BYTES_MAX)
                 abort();
-        maps[n_maps] = (FakeMap){ .key_size = key_size, .value_size = value_size };
+        maps[n_maps] = (FakeMap) { .key_size = key_size, .value_size = value_size };
         return FAKE_MAPS_FIRST + (int) n_maps++;
 }
 

@@ -32,9 +32,8 @@
                                 FORMAT_U64(threshold_ns, 16) FORMAT_U64(running_ns, 24)            \
                                         FORMAT_U64(waiting_ns, 32) FORMAT_U64(sleeping_ns, 40)     \
                                                 FORMAT_PRINT,                                      \
-                [KERNEL_EVENT_ERROR] =                                                             \
-                        "name: error_tlob\nID: 467\n" FORMAT_COMMON FORMAT_INT(id, 8)              \
-                                FORMAT_TEXT(state, 12) FORMAT_TEXT(event, 16) FORMAT_PRINT,        \
+                [KERNEL_EVENT_ERROR] = "name: error_tlob\nID: 467\n" FORMAT_COMMON FORMAT_INT(     \
+                        id, 8) FORMAT_TEXT(state, 12) FORMAT_TEXT(event, 16) FORMAT_PRINT,         \
         }
 
 /*

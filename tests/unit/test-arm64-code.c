@@ -30,7 +30,7 @@
 
 #define WORDS(...)                                                                                 \
         (const uint32_t[]){ __VA_ARGS__ },                                                         \
-                sizeof((const uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t)
+                sizeof((const uint32_t[]) { __VA_ARGS__ }) / sizeof(uint32_t)
 
 static size_t to_bytes(const uint32_t *words, size_t n, uint8_t *ret) {
         for (size_t i = 0; i < n * sizeof(uint32_t); i++)
@@ -66,17 +66,17 @@ static void assert_leaves(const uint32_t *words, size_t n, const Leave *expected
 }
 
 static void test_leaves(void **state) {
-        assert_leaves(WORDS(MOV, RET, NOP), &(Leave){ LEAVE_RETURN, START + 4, 0, false }, 1);
-        assert_leaves(WORDS(MOV, RETAA), &(Leave){ LEAVE_RETURN, START + 4, 0, false }, 1);
-        assert_leaves(WORDS(MOV, B_FAR), &(Leave){ LEAVE_JUMP, START + 4, START + 0x4004, false },
+        assert_leaves(WORDS(MOV, RET, NOP), &(Leave) { LEAVE_RETURN, START + 4, 0, false }, 1);
+        assert_leaves(WORDS(MOV, RETAA), &(Leave) { LEAVE_RETURN, START + 4, 0, false }, 1);
+        assert_leaves(WORDS(MOV, B_FAR), &(Leave) { LEAVE_JUMP, START + 4, START + 0x4004, false },
                       1);
         assert_leaves(WORDS(MOV, CBNZ_BACK, RET),
-                      (const Leave[]){ { LEAVE_BRANCH, START + 4, START, false },
-                                       { LEAVE_RETURN, START + 8, 0, false } },
+                      (const Leave[]) { { LEAVE_BRANCH, START + 4, START, false },
+                                        { LEAVE_RETURN, START + 8, 0, false } },
                       2);
-        assert_leaves(WORDS(B_TWO, MOV, BR), &(Leave){ LEAVE_POINTER, START + 8, 0, false }, 1);
+        assert_leaves(WORDS(B_TWO, MOV, BR), &(Leave) { LEAVE_POINTER, START + 8, 0, false }, 1);
         assert_leaves(WORDS(LDRB_INDEX, ADR_NEXT, ADD_TABLE, BR),
-                      &(Leave){ LEAVE_SWITCH, START + 12, 0, false }, 1);
+                      &(Leave) { LEAVE_SWITCH, START + 12, 0, false }, 1);
 }
 
 static void test_facts(void **state) {

@@ -49,7 +49,7 @@ static size_t produce(const Buffer *buffer, size_t size, uint32_t bits) {
         char data[SIZE];
 
         memset(data, (int) size, size);
-        write_at(buffer, position, &(uint32_t){ (uint32_t) size | bits }, sizeof(uint32_t));
+        write_at(buffer, position, &(uint32_t) { (uint32_t) size | bits }, sizeof(uint32_t));
         write_at(buffer, position + BPF_RINGBUF_HDR_SZ, data, size);
         *produced(buffer) += (size + BPF_RINGBUF_HDR_SZ + 7) / 8 * 8;
         return position;
@@ -174,7 +174,7 @@ static void test_not_written_yet(void **state) {
         assert_int_equal(buffer->n, 1);
         assert_int_equal(*consumed(buffer), position);
 
-        write_at(buffer, position, &(uint32_t){ 2 }, sizeof(uint32_t));
+        write_at(buffer, position, &(uint32_t) { 2 }, sizeof(uint32_t));
         assert_ok(ring_consume(&buffer->ring));
         assert_int_equal(buffer->n, 3);
 }

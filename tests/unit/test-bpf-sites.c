@@ -23,7 +23,7 @@ static void fixture_init(Fixture *f) {
         struct tlob_site sites[N_SITES] = { { .generation = 1 }, { .generation = 2 } };
 
         fake_maps_reset();
-        *f = (Fixture){
+        *f = (Fixture) {
                 .sites_fd = memfd_create("sites", MFD_CLOEXEC),
                 .scopes_fd =
                         fake_map_make(sizeof(struct tlob_scope_key), sizeof(struct tlob_scope)),
@@ -32,7 +32,7 @@ static void fixture_init(Fixture *f) {
         };
         assert_int_equal(write(f->sites_fd, sites, sizeof(sites)), sizeof(sites));
         assert_ok(site_table_init(&f->table, N_SITES,
-                                  &(SiteProbes){ .side = 1, .process_sites_fd = f->processes_fd },
+                                  &(SiteProbes) { .side = 1, .process_sites_fd = f->processes_fd },
                                   f->sites_fd, f->scopes_fd, &f->generation));
 }
 
@@ -44,7 +44,7 @@ static void fixture_done(Fixture *f) {
 static void add_scope(const Fixture *f, uint32_t site) {
         struct tlob_scope_key key = { .site = site, .unit = 3 };
 
-        assert_ok(bpf_map_update_elem(f->scopes_fd, &key, &(struct tlob_scope){}, BPF_ANY));
+        assert_ok(bpf_map_update_elem(f->scopes_fd, &key, &(struct tlob_scope) {}, BPF_ANY));
 }
 
 static bool has_scope(const Fixture *f, uint32_t site) {
@@ -57,7 +57,7 @@ static bool has_scope(const Fixture *f, uint32_t site) {
 static void add_process(const Fixture *f, uint32_t site, uint32_t side) {
         struct tlob_process_site key = { .tgid = 9, .site = site, .side = side };
 
-        assert_ok(bpf_map_update_elem(f->processes_fd, &key, &(uint8_t){ 1 }, BPF_ANY));
+        assert_ok(bpf_map_update_elem(f->processes_fd, &key, &(uint8_t) { 1 }, BPF_ANY));
 }
 
 static bool has_process(const Fixture *f, uint32_t site, uint32_t side) {

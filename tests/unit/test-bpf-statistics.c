@@ -39,7 +39,7 @@ static void test_nothing_is_forgotten(void **state) {
         assert_int_equal(count_of(&counters, 0), N_REACH);
         books_set_reach(
                 &counters,
-                &(SiteReach){ .n_outside = 91, .n_admitted = 92, .n_missed = 93, .late_ns = 94 });
+                &(SiteReach) { .n_outside = 91, .n_admitted = 92, .n_missed = 93, .late_ns = 94 });
         assert_int_equal(count_of(&counters, 0), 0);
         assert_int_equal(counters.outside, 91);
         assert_int_equal(counters.processes, 92);

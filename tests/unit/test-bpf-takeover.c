@@ -37,8 +37,8 @@ static void fixture_init(Fixture *f) {
         b->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
         assert_ok(kept_new(&format, &b->kept));
         b->kept->common->generation = 5;
-        f->bindings[1] = (struct tlob_binding){ .generation = 5, .unit = UINT32_MAX };
-        bpf_entry_keep(b, &(Entry){ .generation = 5, .user.binding = 1 }, &f->binding);
+        f->bindings[1] = (struct tlob_binding) { .generation = 5, .unit = UINT32_MAX };
+        bpf_entry_keep(b, &(Entry) { .generation = 5, .user.binding = 1 }, &f->binding);
 }
 
 static void fixture_done(Fixture *f) {
@@ -103,11 +103,11 @@ static void test_name_too_long(void **state) {
         memset(name, 'x', KEPT_NAME_MAX);
         f.binding.name = name;
         bpf_backend_kept_limit(&f.backend.backend, 2)->seen = 7; /* of one that it had before */
-        bpf_entry_keep(&f.backend, &(Entry){ .generation = 6, .user.binding = 2 }, &f.binding);
+        bpf_entry_keep(&f.backend, &(Entry) { .generation = 6, .user.binding = 2 }, &f.binding);
         assert_int_equal(f.backend.kept->bindings[2].generation, 0);
         assert_int_equal(bpf_backend_kept_limit(&f.backend.backend, 2)->seen, 0);
         name[KEPT_NAME_MAX - 1] = '\0';
-        bpf_entry_keep(&f.backend, &(Entry){ .generation = 6, .user.binding = 2 }, &f.binding);
+        bpf_entry_keep(&f.backend, &(Entry) { .generation = 6, .user.binding = 2 }, &f.binding);
         assert_int_equal(f.backend.kept->bindings[2].generation, 6);
         assert_string_equal(f.backend.kept->bindings[2].name, name);
         fixture_done(&f);

@@ -73,7 +73,7 @@ static void test_join_again(void **state) {
         Fixture f;
 
         fixture_init(&f);
-        f.kept[2] = (KeptUnit){ .name = "/a.service", .path = { "/a.service" } };
+        f.kept[2] = (KeptUnit) { .name = "/a.service", .path = { "/a.service" } };
         f.memory[2].cgroup_id = 7;
         fixture_start(&f);
         assert_ok(unit_table_join_again(&f.table, 2, "/a.service"));
@@ -93,7 +93,7 @@ static void test_no_such_unit(void **state) {
         Fixture f;
 
         fixture_init(&f);
-        f.kept[2] = (KeptUnit){ .name = "/a.service" };
+        f.kept[2] = (KeptUnit) { .name = "/a.service" };
         fixture_start(&f);
         for (size_t i = 0; i < ELEMENTSOF(units); i++)
                 assert_int_equal(unit_table_join_again(&f.table, units[i], NULL), -ENOENT);
@@ -105,7 +105,7 @@ static void test_garbage_behind_path(void **state) {
         Fixture f;
 
         fixture_init(&f);
-        f.kept[1] = (KeptUnit){ .name = "/a.service" };
+        f.kept[1] = (KeptUnit) { .name = "/a.service" };
         memset(f.kept[1].path.path, 'x', sizeof(f.kept[1].path.path) - 1);
         strcpy(f.kept[1].path.path, "/a.service");
         fixture_start(&f);
@@ -123,12 +123,12 @@ static void test_path_and_spare(void **state) {
         Fixture f;
 
         fixture_init(&f);
-        f.kept[1] = (KeptUnit){ .name = "a", .path = { "/a" }, .spare_of = { "a@.service" } };
-        f.kept[2] = (KeptUnit){ .name = "b", .spare_of = { "b@.service" } };
+        f.kept[1] = (KeptUnit) { .name = "a", .path = { "/a" }, .spare_of = { "a@.service" } };
+        f.kept[2] = (KeptUnit) { .name = "b", .spare_of = { "b@.service" } };
         fixture_start(&f);
         assert_int_equal(
                 unit_table_take_spare(
-                        &f.table, &(struct tlob_instance_record){ .unit = 1, .path = { "/a@1" } }),
+                        &f.table, &(struct tlob_instance_record) { .unit = 1, .path = { "/a@1" } }),
                 0);
         assert_ok(unit_table_join_again(&f.table, 2, "/b"));
         assert_int_equal(unit_table_take_spare(&f.table, &record), 1);
@@ -142,7 +142,7 @@ static void test_path_too_long(void **state) {
         Fixture f;
 
         fixture_init(&f);
-        f.kept[1] = (KeptUnit){ .name = "/a.service" };
+        f.kept[1] = (KeptUnit) { .name = "/a.service" };
         memset(f.kept[1].path.path, 'x', sizeof(f.kept[1].path.path) - 1);
         memset(f.kept[1].spare_of.path, 'x', sizeof(f.kept[1].spare_of.path) - 1);
         fixture_start(&f);
@@ -187,10 +187,10 @@ static void test_drop_takes_path(void **state) {
         Fixture f;
 
         fixture_init(&f);
-        f.kept[1] = (KeptUnit){ .name = "/a.service", .path = path };
-        f.kept[2] = (KeptUnit){ .name = "/b.service", .path = other };
-        assert_ok(bpf_map_update_elem(f.maps.by_path, &path, &(uint32_t){ 1 }, BPF_ANY));
-        assert_ok(bpf_map_update_elem(f.maps.by_path, &other, &(uint32_t){ 3 }, BPF_ANY));
+        f.kept[1] = (KeptUnit) { .name = "/a.service", .path = path };
+        f.kept[2] = (KeptUnit) { .name = "/b.service", .path = other };
+        assert_ok(bpf_map_update_elem(f.maps.by_path, &path, &(uint32_t) { 1 }, BPF_ANY));
+        assert_ok(bpf_map_update_elem(f.maps.by_path, &other, &(uint32_t) { 3 }, BPF_ANY));
         fixture_start(&f);
         unit_table_drop_inherited(&f.table);
         assert_int_equal(find_path(&f, "/a.service"), TLOB_UNIT_NONE);
@@ -206,7 +206,7 @@ static void check_spares(uint32_t n, uint32_t left) {
         for (uint32_t i = 0; i < TLOB_SPARES_MAX; i++)
                 spares.unit[i] = i + 1;
         fixture_init(&f);
-        f.kept[1] = (KeptUnit){ .name = "a@.service#1", .spare_of = name };
+        f.kept[1] = (KeptUnit) { .name = "a@.service#1", .spare_of = name };
         f.memory[1].cgroup_id = TLOB_CGROUP_SPARE;
         assert_ok(bpf_map_update_elem(f.maps.spares, &name, &spares, BPF_ANY));
         fixture_start(&f);
@@ -235,7 +235,7 @@ static void test_half_made_spare(void **state) {
         Fixture f;
 
         fixture_init(&f);
-        f.kept[1] = (KeptUnit){ .name = "a@.service#1", .spare_of = name };
+        f.kept[1] = (KeptUnit) { .name = "a@.service#1", .spare_of = name };
         f.memory[1].cgroup_id = TLOB_CGROUP_SPARE;
         fixture_start(&f);
         assert_ok(unit_table_complete(&f.table));

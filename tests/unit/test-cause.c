@@ -27,7 +27,7 @@ static void test_the_scheduler_is_not_the_cause(void **state) {
                "do_epoll_wait");
         stack_trim(&stack);
         assert_int_equal(stack.n, 5);
-        assert_int_equal(cause_make(&stack, &(Peers){}, &cause), 0);
+        assert_int_equal(cause_make(&stack, &(Peers) {}, &cause), 0);
         assert_string_equal(cause.blocked_in, "ep_poll");
         assert_string_equal(cause.stack[0], "__schedule");
         assert_string_equal(cause.stack[4], "do_epoll_wait");
@@ -41,22 +41,22 @@ static void test_a_stack_of_nothing_else(void **state) {
         Stack stack = {};
 
         stack_trim(&stack);
-        assert_int_equal(cause_make(&stack, &(Peers){}, &cause), 0);
+        assert_int_equal(cause_make(&stack, &(Peers) {}, &cause), 0);
         assert_null(cause.blocked_in);
         assert_null(cause.stack);
 
         FRAMES(&stack, "__schedule", "schedule", "io_schedule_timeout");
-        assert_int_equal(cause_make(&stack, &(Peers){}, &cause), 0);
+        assert_int_equal(cause_make(&stack, &(Peers) {}, &cause), 0);
         assert_null(cause.blocked_in);
 
         cause_done(&cause);
         FRAMES(&stack, "__schedule", "schedule", "rt_mutex_schedule", "__rt_mutex_slowlock");
-        assert_int_equal(cause_make(&stack, &(Peers){}, &cause), 0);
+        assert_int_equal(cause_make(&stack, &(Peers) {}, &cause), 0);
         assert_string_equal(cause.blocked_in, "__rt_mutex_slowlock");
 
         cause_done(&cause);
         FRAMES(&stack, "scheduler_of_my_own");
-        assert_int_equal(cause_make(&stack, &(Peers){}, &cause), 0);
+        assert_int_equal(cause_make(&stack, &(Peers) {}, &cause), 0);
         assert_string_equal(cause.blocked_in, "scheduler_of_my_own");
 }
 

@@ -25,7 +25,7 @@ static void test_a_failed_write_leaves_nothing(void **state) {
         assert_ok(binding_new("sync", &binding));
         assert_ok(getrlimit(RLIMIT_NOFILE, &before));
         for (rlim_t n = 3; r < 0 && n < 64; n++) {
-                few = (struct rlimit){ .rlim_cur = n, .rlim_max = before.rlim_max };
+                few = (struct rlimit) { .rlim_cur = n, .rlim_max = before.rlim_max };
                 assert_ok(setrlimit(RLIMIT_NOFILE, &few));
                 r = config_write_binding(tmp.path, binding);
                 assert_ok(setrlimit(RLIMIT_NOFILE, &before));
@@ -50,7 +50,7 @@ typedef struct Fixture {
 static void fixture_init(Fixture *fixture) {
         static const char *const names[] = { "etc", "run", "usr" };
 
-        *fixture = (Fixture){};
+        *fixture = (Fixture) {};
         temporary_init(&fixture->tmp);
         for (size_t i = 0; i < 3; i++)
                 fixture->directories[i] =

@@ -183,7 +183,7 @@ static int watch_a_directory(void) {
 }
 
 static int lock_a_file(void) {
-        return outcome(fcntl(STDIN_FILENO, F_SETLK, &(struct flock){ .l_type = F_RDLCK }));
+        return outcome(fcntl(STDIN_FILENO, F_SETLK, &(struct flock) { .l_type = F_RDLCK }));
 }
 
 static int lease_a_file(void) {

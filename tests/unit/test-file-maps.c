@@ -21,7 +21,7 @@
 static void look(const char *path, const struct stat *st, FileMaps *maps) {
         MappedFile file = { .identity = { st->st_dev, st->st_ino }, .path = path };
 
-        *maps = (FileMaps){};
+        *maps = (FileMaps) {};
         assert_ok(file_maps_of_process((uint32_t) getpid(), &file, maps));
         assert_int_equal(maps->n_processes, 1);
 }
@@ -53,12 +53,12 @@ static void test_own_maps(void **state) {
         assert_true(maps.is_mapped);
 
         /* Of a file that is not the one that the process sees at that path. */
-        other = (MappedFile){ .identity = { st.st_dev, 1 }, .path = path };
-        maps = (FileMaps){};
+        other = (MappedFile) { .identity = { st.st_dev, 1 }, .path = path };
+        maps = (FileMaps) {};
         assert_ok(file_maps_of_process((uint32_t) getpid(), &other, &maps));
         assert_true(maps.is_mapped);
         other.path_is_others = true;
-        maps = (FileMaps){};
+        maps = (FileMaps) {};
         assert_ok(file_maps_of_process((uint32_t) getpid(), &other, &maps));
         assert_false(maps.is_mapped);
 
@@ -114,7 +114,7 @@ static void test_old_program(void **state) {
         assert_int_equal(system(command), 0);
         assert_ok(stat(path, &now));
         new = sleeper_start(path);
-        file.identity = (MappedIdentity){ now.st_dev, now.st_ino };
+        file.identity = (MappedIdentity) { now.st_dev, now.st_ino };
 
         assert_ok(file_maps_of_process((uint32_t) new, &file, &maps));
         assert_true(maps.is_mapped);
@@ -127,7 +127,7 @@ static void test_old_program(void **state) {
         assert_int_equal(inode, before.st_ino);
 
         /* Its number is another process's by now. */
-        assert_int_equal(open_old(&(OldProgram){ (uint32_t) new, maps.old.mapped }, &inode),
+        assert_int_equal(open_old(&(OldProgram) { (uint32_t) new, maps.old.mapped }, &inode),
                          -ESTALE);
         assert_int_equal(kill(old, SIGKILL), 0);
         assert_int_equal(waitpid(old, NULL, 0), old);

@@ -121,7 +121,7 @@ static Copy read_copy(const char *path) {
         Copy copy;
 
         assert_non_null(section_find_named(elf->elf, ".gopclntab", &header));
-        copy = (Copy){
+        copy = (Copy) {
                 .data = malloc(elf_file_size(elf)),
                 .size = elf_file_size(elf),
                 .table = header.sh_offset,

@@ -24,7 +24,7 @@ static void add(Past *past, const char *id, size_t bucket, uint64_t n) {
 static Kept *make_kept(void) {
         Kept *kept = NULL;
 
-        assert_ok(kept_new(&(KeptFormat){ .bindings_max = 3 }, &kept));
+        assert_ok(kept_new(&(KeptFormat) { .bindings_max = 3 }, &kept));
         return kept;
 }
 
@@ -53,7 +53,7 @@ static void test_is_what_it_was(void **state) {
         assert_null(other.told_of);
 
         past_done(&read);
-        kept_set_past(kept, 1, &(Past){});
+        kept_set_past(kept, 1, &(Past) {});
         assert_ok(kept_add_past(kept, 1, &read));
         assert_null(read.lengths);
         assert_null(read.builds[0].id);

@@ -69,10 +69,10 @@ static void test_round_trip(void **state) {
 
         kept->common->generation = 7;
         kept->common->site_generation[1] = 9;
-        kept->bindings[1] = (KeptBinding){ .generation = 7, .name = "b", .unit = "x.service" };
+        kept->bindings[1] = (KeptBinding) { .generation = 7, .name = "b", .unit = "x.service" };
         kept->bindings[1].places.stops = 0x1234;
         kept->bindings[1].base.starts = 5;
-        kept->units[2] = (KeptUnit){ .name = "/x.service", .path = { "/x.service" } };
+        kept->units[2] = (KeptUnit) { .name = "/x.service", .path = { "/x.service" } };
         assert_ok(inherit(kept->fd, &next));
 
         expected.version = kept->common->format.version;

@@ -7,7 +7,7 @@
 
 /* A kernel with v3, as one was seen. */
 static DialectEvidence evidence_v3(void) {
-        return (DialectEvidence){
+        return (DialectEvidence) {
                 .has_rv = true,
                 .has_monitor = true,
                 .has_error_event = true,

@@ -298,7 +298,7 @@ static void test_change_format(void **state) {
 }
 
 static KernelEvent make_event(KernelEventType type, int id) {
-        return (KernelEvent){ .type = type, .id = id, .time_ns = 1, .state = TLOB_WAITING };
+        return (KernelEvent) { .type = type, .id = id, .time_ns = 1, .state = TLOB_WAITING };
 }
 
 /* A sequence of events of a CPU, each a letter and the digit of its task. */

@@ -141,7 +141,7 @@ static void test_damaged(void **state) {
                 assert_null(untouched.lines.items);
         }
         assert_ok(save(*state, true, false, ""));
-        assert_ok(load(*state, &(KernelState){}));
+        assert_ok(load(*state, &(KernelState) {}));
 }
 
 /* A full file system: better what was known before than half of what is. */

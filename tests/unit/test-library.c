@@ -40,7 +40,7 @@ static void add_entry(Cache *cache, uint32_t flags, uint64_t hwcap, const char *
 }
 
 static void make_cache(Cache *cache) {
-        *cache = (Cache){};
+        *cache = (Cache) {};
         memcpy(cache->magic, "glibc-ld.so.cache1.1", sizeof(cache->magic));
         add_entry(cache, 0x0003, 0, "libx.so.1", "/lib/other/libx.so.1");
         add_entry(cache, MACHINE_CACHE_FLAGS, UINT64_C(1) << 62, "libx.so.1", "/lib/v3/libx.so.1");

@@ -73,7 +73,7 @@ static void test_names(void **state) {
         assert_refused(longest, "good", 0);
         assert_false(mark_name_is_valid(longest));
         strcpy(longest + LONGEST, ":key");
-        write_file((const char *const[]){ longest }, 1);
+        write_file((const char *const[]) { longest }, 1);
 }
 
 static void test_paths(void **state) {
@@ -254,9 +254,9 @@ static void test_functions(void **state) {
 
         assert_ok(sigaction(SIGTRAP, &trap, &before));
         check_functions(path, "handler",
-                        (const char *const[]){ "tlob_begin_handler", "tlob_end_handler" });
+                        (const char *const[]) { "tlob_begin_handler", "tlob_end_handler" });
         check_functions(path, "query",
-                        (const char *const[]){ "tlob_begin_key_query", "tlob_end_key_query" });
+                        (const char *const[]) { "tlob_begin_key_query", "tlob_end_key_query" });
         assert_ok(sigaction(SIGTRAP, &before, NULL));
 }
 

@@ -165,7 +165,7 @@ static void test_pins(void **state) {
         pins_leave(pins);
         pins_free(pins);
         assert_true(is_there(&f, "bpf-1/link_1"));
-        assert_int_equal(pins_new(&(int){ -EBADF }, &pins), -EBADF);
+        assert_int_equal(pins_new(&(int) { -EBADF }, &pins), -EBADF);
         fixture_done(&f);
 }
 

@@ -34,7 +34,7 @@ static const PlotEvent events[] = {
 };
 
 static Plot make_plot(void) {
-        return (Plot){
+        return (Plot) {
                 .name = HOSTILE,
                 .lengths = lengths,
                 .n_lengths = ELEMENTSOF(lengths),
@@ -206,9 +206,9 @@ static void test_every_width(void **state) {
 
 static void test_text(void **state) {
         const Plot plot = make_plot();
-        _cleanup_free_ char *text = draw(&plot, &(TextStyle){ .width = 80, .utf8 = true });
-        _cleanup_free_ char *ascii = draw(&plot, &(TextStyle){ .width = 80 });
-        _cleanup_free_ char *colored = draw(&plot, &(TextStyle){ .width = 80, .colors = true });
+        _cleanup_free_ char *text = draw(&plot, &(TextStyle) { .width = 80, .utf8 = true });
+        _cleanup_free_ char *ascii = draw(&plot, &(TextStyle) { .width = 80 });
+        _cleanup_free_ char *colored = draw(&plot, &(TextStyle) { .width = 80, .colors = true });
 
         assert_non_null(strstr(text, ": 158 windows\n"));
         assert_non_null(strstr(text, "\u2191 budget 5ms"));
@@ -226,11 +226,11 @@ static void test_text(void **state) {
 
 static void test_nothing(void **state) {
         Plot plot = { .name = "x", .budget_ns = UINT64_MAX, .max_ns = 0 };
-        _cleanup_free_ char *text = draw(&plot, &(TextStyle){ .width = 80 }), *with = NULL;
+        _cleanup_free_ char *text = draw(&plot, &(TextStyle) { .width = 80 }), *with = NULL;
 
         assert_string_equal(text, "x: no window has ended yet\n");
         plot.has_events = true;
-        with = draw(&plot, &(TextStyle){ .width = 80 });
+        with = draw(&plot, &(TextStyle) { .width = 80 });
         assert_non_null(strstr(with, "x: 0 violations in the journal\n"));
 }
 

@@ -79,7 +79,7 @@ static void test_refused(void **state) {
         assert_kind(PROBE_UNKNOWN, PROBE_NOPS_CALL_10, 0x2e, 0x90);
         assert_kind(PROBE_UNKNOWN, PROBE_NOPS_CALL_10, 0x3e, 0xff, 0xe0);
         assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0);
-        assert_true(probe_code_is_refused((const uint8_t[]){ 0x66, 0x36, 0x90 }, 3,
+        assert_true(probe_code_is_refused((const uint8_t[]) { 0x66, 0x36, 0x90 }, 3,
                                           PROBE_NOPS_CALL_10));
 }
 

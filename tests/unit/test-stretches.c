@@ -26,7 +26,7 @@ enum {
 
 #define STACK(...)                                                                                 \
         (const StretchFrame[]){ __VA_ARGS__ },                                                     \
-                sizeof((const StretchFrame[]){ __VA_ARGS__ }) / sizeof(StretchFrame)
+                sizeof((const StretchFrame[]) { __VA_ARGS__ }) / sizeof(StretchFrame)
 
 static int set_up(void **state) {
         return stretches_new((Stretches **) state);
@@ -125,7 +125,7 @@ static void test_deep(void **state) {
         Stretches *s = *state;
 
         for (size_t i = 0; i <= STRETCH_FRAMES_MAX; i++)
-                frames[i] = (StretchFrame){ (uint32_t) i, 10000 - i };
+                frames[i] = (StretchFrame) { (uint32_t) i, 10000 - i };
         assert_ok(stretches_add(s, &stack, MSEC));
         assert_int_equal(stretches_get_spent_in(s, STRETCH_FRAMES_MAX - 1), MSEC);
         stack.n++;

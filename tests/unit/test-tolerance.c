@@ -48,7 +48,7 @@ static void test_parse(void **state) {
 static bool at(ToleranceTrack *track, const Tolerance *tolerance, uint64_t after, uint64_t windows,
                uint64_t violations) {
         return tolerance_update(track, tolerance, HOUR,
-                                &(ToleranceSample){
+                                &(ToleranceSample) {
                                         .ns = BEGIN + after,
                                         .windows = windows,
                                         .violations = violations,

@@ -63,7 +63,7 @@ static void test_change(void **state) {
         Tally now = request_now();
         Rows rows;
 
-        make(&request_before, 1, &now, 1, (RowsOrder){}, &rows);
+        make(&request_before, 1, &now, 1, (RowsOrder) {}, &rows);
         assert_int_equal(rows.n, 1);
         assert_int_equal(rows.interval_ns, 2 * SEC);
         assert_near(rows.rows[0].windows_per_sec, 50);
@@ -91,7 +91,7 @@ static void test_old_maximum(void **state) {
         now.windows++;
         now.lengths = lengths;
         now.n_lengths = 2;
-        make(&before, 1, &now, 1, (RowsOrder){}, &rows);
+        make(&before, 1, &now, 1, (RowsOrder) {}, &rows);
         assert_in_range(rows.rows[0].max_ns, 2 * MS, 2125 * MS / 1000);
         assert_int_equal(rows.rows[0].p50_ns, rows.rows[0].max_ns);
         rows_done(&rows);
@@ -109,26 +109,26 @@ static void test_unknown(void **state) {
         Rows rows;
 
         /* The first screen. */
-        make(NULL, 0, &now, 1, (RowsOrder){}, &rows);
+        make(NULL, 0, &now, 1, (RowsOrder) {}, &rows);
         assert_int_equal(rows.interval_ns, 0);
         assert_unknown(rows.rows);
         rows_done(&rows);
 
         /* Somebody has set it to zero. */
         reset.windows = 0;
-        make(&now, 1, &reset, 1, (RowsOrder){}, &rows);
+        make(&now, 1, &reset, 1, (RowsOrder) {}, &rows);
         assert_unknown(rows.rows);
         rows_done(&rows);
 
         /* The number of windows is past that before again. */
         reset.windows = 1000;
-        make(&now, 1, &reset, 1, (RowsOrder){}, &rows);
+        make(&now, 1, &reset, 1, (RowsOrder) {}, &rows);
         assert_unknown(rows.rows);
         rows_done(&rows);
 
         /* It is new. */
         other.name = (char *) "other";
-        make(&other, 1, &now, 1, (RowsOrder){}, &rows);
+        make(&other, 1, &now, 1, (RowsOrder) {}, &rows);
         assert_unknown(rows.rows);
         rows_done(&rows);
 
@@ -136,7 +136,7 @@ static void test_unknown(void **state) {
         now.spent_ns[0] = now.spent_ns[1] = now.spent_ns[2] = now.probes_ns = UINT64_MAX;
         now.lengths = before_lengths;
         now.n_lengths = ELEMENTSOF(before_lengths);
-        make(&request_before, 1, &now, 1, (RowsOrder){}, &rows);
+        make(&request_before, 1, &now, 1, (RowsOrder) {}, &rows);
         assert_near(rows.rows[0].windows_per_sec, 50);
         assert_true(rows.rows[0].cpu < 0 && rows.rows[0].share[TLOB_SLEEPING] < 0);
         assert_int_equal(rows.rows[0].p99_ns, UINT64_MAX);
@@ -144,7 +144,7 @@ static void test_unknown(void **state) {
 
         /* It takes over from one that knows more, and not how many windows there were. */
         now.windows = UINT64_MAX;
-        make(&request_before, 1, &now, 1, (RowsOrder){}, &rows);
+        make(&request_before, 1, &now, 1, (RowsOrder) {}, &rows);
         assert_true(rows.rows[0].windows_per_sec < 0);
         assert_true(rows.windows_per_sec < 1);
         rows_done(&rows);
@@ -153,7 +153,7 @@ static void test_unknown(void **state) {
 static void test_idle(void **state) {
         Rows rows;
 
-        make(&request_before, 1, &request_before, 1, (RowsOrder){}, &rows);
+        make(&request_before, 1, &request_before, 1, (RowsOrder) {}, &rows);
         assert_near(rows.rows[0].windows_per_sec, 0);
         assert_near(rows.rows[0].cpu, 0);
         assert_int_equal(rows.rows[0].p50_ns, UINT64_MAX);
@@ -182,7 +182,7 @@ static void test_units(void **state) {
         Rows rows;
 
         fill_three(before, now);
-        make(before, 3, now, 3, (RowsOrder){ .by_unit = true, .key = SORT_NAME }, &rows);
+        make(before, 3, now, 3, (RowsOrder) { .by_unit = true, .key = SORT_NAME }, &rows);
         assert_int_equal(rows.n, 2);
         assert_string_equal(rows.rows[0].name, "");
         assert_string_equal(rows.rows[0].state, "waiting");

@@ -235,7 +235,7 @@ static void test_screen(void **state) {
 }
 
 static void test_wide(void **state) {
-        _cleanup_free_ char *text = draw((View){ .legend = true }, 3, 0);
+        _cleanup_free_ char *text = draw((View) { .legend = true }, 3, 0);
 
         assert_non_null(strstr(text, "BUDGET"));
         assert_non_null(strstr(text, "evil\\x1b[31m?"));
@@ -261,7 +261,7 @@ static void test_scroll(void **state) {
         View view = { .width = 79, .height = 4, .legend = true, .first = 1 };
         _cleanup_free_ char *text = draw(view, 3, 0);
 
-        assert_int_equal(view_count_rows(&view, &(OpenWindows){}), 1);
+        assert_int_equal(view_count_rows(&view, &(OpenWindows) {}), 1);
         assert_non_null(strstr(text, "2-2 of 3"));
         assert_null(strstr(text, "nginx"));
         assert_non_null(strstr(text, "evil"));
@@ -277,8 +277,8 @@ static void test_help(void **state) {
 }
 
 static void test_colors(void **state) {
-        _cleanup_free_ char *plain = draw((View){ .legend = true }, 3, 2);
-        _cleanup_free_ char *colored = draw((View){ .legend = true, .colors = true }, 3, 2);
+        _cleanup_free_ char *plain = draw((View) { .legend = true }, 3, 2);
+        _cleanup_free_ char *colored = draw((View) { .legend = true, .colors = true }, 3, 2);
 
         assert_null(strchr(plain, '\x1b'));
         assert_non_null(strstr(colored, "\x1b[1;31mfailed"));
