@@ -9,8 +9,11 @@
 
 tests=/usr/libexec/tlob-tests
 
+# Older ones on Debian want to be told that this is meant.
+options=(--nodeps)
+! rpm --force-debian --version >/dev/null 2>&1 || options+=(--force-debian)
 by_rpm() {
-        rpm --force-debian --nodeps "$@"
+        rpm "${options[@]}" "$@"
 }
 
 # Directories such as /usr/share/zsh/site-functions are of a package of each distribution that has RPMs.
@@ -22,9 +25,16 @@ all_files() {
 all_files >"$run/before"
 check "they can be installed" by_rpm --install "$tests"/rpms/old/*.rpm
 check "what is there is what was packaged" by_rpm --verify tlobd tlobctl tlobd-cockpit libtlob-mark libtlob-devel python3-tlob
+equal "what is optional is not enabled" "$(systemctl is-enabled tlob-metrics.timer)" disabled
 check "the service can be started" systemctl start tlobd
+# As a distribution has it that enables nothing by itself: what somebody has chosen is as it was after an upgrade.
+mkdir -p /etc/systemd/system-preset
+echo 'disable *' >/etc/systemd/system-preset/00-none.preset
+systemctl enable tlobd
 check "a violation is reported" "$tests/violation"
 upgraded_while_measuring by_rpm --upgrade "$tests"/rpms/new/*.rpm
+equal "it is still enabled" "$(systemctl is-enabled tlobd)" enabled
+rm -r /etc/systemd/system-preset
 check "they can be erased" by_rpm --erase tlobd tlobctl tlobd-cockpit libtlob-mark libtlob-devel python3-tlob
 equal "nothing runs" "$(systemctl is-active tlobd tlob-metrics.timer | xargs)" "inactive inactive"
 all_files >"$run/after"
