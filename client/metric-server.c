@@ -18,6 +18,7 @@
 
 #include <err.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <systemd/sd-event.h>
 #include <systemd/sd-varlink-idl.h>
 #include <systemd/sd-varlink.h>
@@ -298,6 +299,13 @@ static int on_event(sd_event_source *source, void *userdata) {
         return 0;
 }
 
+/* By a newer one, which the socket starts for whoever asks next. */
+static bool is_replaced(void) {
+        struct stat st;
+
+        return stat("/proc/self/exe", &st) >= 0 && st.st_nlink == 0;
+}
+
 static int on_look(sd_event_source *source, uint64_t usec, void *userdata) {
         Server *server = userdata;
         uint64_t now = now_ns();
@@ -308,7 +316,7 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata) {
                 if (now - peer->moved_ns > PATIENCE_NS)
                         hang_up(peer);
         }
-        if (!server->peers && now - server->used_ns > PATIENCE_NS)
+        if (!server->peers && (now - server->used_ns > PATIENCE_NS || is_replaced()))
                 return sd_event_exit(server->event, 0);
         (void) sd_event_source_set_time_relative(source, LOOK_USEC);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);

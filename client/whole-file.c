@@ -44,6 +44,11 @@ static bool is_output(const struct stat *st) {
                st->st_ino == output.st_ino;
 }
 
+/* Links there are the kernel's or root's. Others can lead to what their owner may not write. */
+static bool is_special(const char *path) {
+        return strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
+}
+
 /* A device or a pipe is no file that could be replaced by another. */
 static int put(const char *path, const char *text, size_t size) {
         _cleanup_close_ int fd = -EBADF;
@@ -53,7 +58,9 @@ static int put(const char *path, const char *text, size_t size) {
                 return replace(path, text, size);
         if (is_output(&st))
                 return write_all(STDOUT_FILENO, text, size);
-        if (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
+        if (!is_special(path) && lstat(path, &st) < 0)
+                return -errno;
+        if (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISLNK(st.st_mode))
                 return replace(path, text, size);
         fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
         return fd < 0 ? -errno : write_all(fd, text, size);

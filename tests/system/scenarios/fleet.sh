@@ -45,6 +45,9 @@ check "and by their identifier" [ "$(found SYSLOG_IDENTIFIER=tlob)" -ge 20 ]
 matches "a page can be made of them" "$(tlobctl report --directory="$central" --since=1h)" \
         "Latency budgets on $(uname -n)"
 refuse "they close the gate of a rollout" 1 '' tlobctl is-ok --directory="$central" --since=1h request
-kill $upload $remote
+kill $upload
+sleep 2
+refuse "what does not arrive is not known" 4 'ends before' tlobctl is-ok --directory="$central" --since=1s request
+kill $remote
 tail -n 3 "$run/remote.log" "$run/upload.log" | sed 's/^/# /'
 finish

@@ -54,6 +54,13 @@ if [ -x $report ]; then
         matches "with what they are" "$($report describe org.tlob1)" 'org.tlob1.Windows .*Windows that have begun'
 fi
 
+for _ in {1..8}; do
+        value Up >/dev/null
+        systemctl kill --signal=KILL tlob-metrics-varlink.service
+        until_true sh -c '[ "$(systemctl is-active tlob-metrics-varlink.service)" = failed ]'
+done
+equal "whoever has it killed does not keep it away" "$(value Up)" 1
+
 WAIT=60 check "it ends by itself" until_true sh -c '[ "$(systemctl is-active tlob-metrics-varlink.service)" = inactive ]'
 equal "and is there again for whoever asks" "$(value Up)" 1
 systemctl stop tlob-metrics-varlink.socket tlob-metrics-varlink.service
