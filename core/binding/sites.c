@@ -81,15 +81,23 @@ static int check_unknown(const Binding *binding, const ElfFile *elf, const char 
                 key, text, elf_file_path(elf), why);
 }
 
-static int check_system_call(const ElfFile *elf, const char *key, const char *text, uint64_t offset,
-                             char **ret_error) {
-        if (!probe_is_on_system_call(elf_file_fd(elf), offset))
+static int check_harm(const ElfFile *elf, const char *key, const char *text, uint64_t offset,
+                      char **ret_error) {
+        static const char *const what[PROBE_N_HARMS] = {
+                [PROBE_ON_SYSTEM_CALL] =
+                        "enters the kernel: a probe there breaks programs that fork or handle "
+                        "signals. Name one beside it, or write Syscall=",
+                [PROBE_ON_FLAGS] = "saves the flags: a probe there kills programs that restore "
+                                   "them. Name one beside it",
+                [PROBE_ON_REPEATED] = "repeats itself: a probe there is hit each time, which can "
+                                      "take seconds. Name one beside it",
+        };
+        ProbeHarm harm = probe_harm_at(elf_file_fd(elf), offset);
+
+        if (harm == PROBE_HARMLESS)
                 return 0;
-        return sentence_error(-EOPNOTSUPP, ret_error,
-                              "%s=%s in %s is an instruction that enters the kernel: a probe there "
-                              "breaks programs that fork or handle signals. Name one beside it, or "
-                              "write Syscall=",
-                              key, text, elf_file_path(elf));
+        return sentence_error(-EOPNOTSUPP, ret_error, "%s=%s in %s is an instruction that %s", key,
+                              text, elf_file_path(elf), what[harm]);
 }
 
 /* Is it one that the kernel may replace, where that does harm? Returns 1, 0 or -ENOMEM. */
@@ -139,7 +147,7 @@ static int check_place(const Binding *binding, const ElfFile *elf, const char *k
         uint64_t begin = 0;
         int r;
 
-        r = check_system_call(elf, key, text, site->offset, ret_error);
+        r = check_harm(elf, key, text, site->offset, ret_error);
         if (r >= 0)
                 r = check_nop(binding, elf, key, text, site, ret_error);
         if (r < 0)
@@ -174,7 +182,7 @@ static int check_usdt_place(const Binding *binding, const ElfFile *elf, const ch
         uint64_t begin;
         int r;
 
-        r = check_system_call(elf, key, text, offset, ret_error);
+        r = check_harm(elf, key, text, offset, ret_error);
         if (r >= 0)
                 r = is_bad_nop(binding, elf, &site);
         if (r < 0)
@@ -356,7 +364,7 @@ static int check_function(const Binding *binding, const ElfFile *elf, const Bind
         bool is_refused = probe_is_refused(elf_file_fd(elf), offset);
         int r;
 
-        r = check_system_call(elf, "Start", binding->start, offset, ret_error);
+        r = check_harm(elf, "Start", binding->start, offset, ret_error);
         if (r >= 0)
                 r = check_nop(binding, elf, "Start", binding->start, &sites->start, ret_error);
         if (r < 0)

@@ -31,6 +31,7 @@
 #include "elf/read.h"
 
 #define OPERAND_SIZE 0x66 /* a prefix: the kernel emulates no branch that has it */
+#define REX          0x40 /* to 0x4f: the last prefix */
 #define REX_B        0x41 /* the only one before a push that the kernel emulates */
 
 const char *probe_kind_to_string(ProbeKind kind) {
@@ -196,31 +197,72 @@ bool probe_is_refused(int fd, uint64_t offset) {
 
 #endif
 
+/* Of an instruction of which prefixes change what it does. */
+static size_t skip_all_prefixes(const uint8_t *code, size_t size) {
+        size_t n = skip_prefixes(code, size);
+
+        return n + 1 < size && (code[n] & 0xf0) == REX ? n + 1 : n;
+}
+
 /* syscall and sysenter; the kernel puts no probe on int. */
 static bool is_system_call(const uint8_t *code, size_t size) {
-        size_t n = skip_prefixes(code, size);
+        size_t n = skip_all_prefixes(code, size);
 
         return size - n > 1 && code[n] == 0x0f && (code[n + 1] == 0x05 || code[n + 1] == 0x34);
 }
 
-/* Is what lies there such an instruction? Each of them looks no further than size. */
-static bool is_on(int fd, uint64_t offset, bool (*is_one)(const uint8_t *code, size_t size)) {
-#if defined(__x86_64__)
-        uint8_t code[PROBE_CODE_MAX];
-        ssize_t n = elf_read(fd, code, sizeof(code), offset);
+/* pushf */
+static bool is_saving_flags(const uint8_t *code, size_t size) {
+        return code[skip_all_prefixes(code, size)] == 0x9c;
+}
 
-        return n > 0 && is_one(code, (size_t) n);
+/* movs, cmps, stos, lods, scas, ins and outs, with a prefix to do that again and again. */
+static bool is_repeated(const uint8_t *code, size_t size) {
+        size_t n = skip_all_prefixes(code, size);
+        uint8_t what = code[n] & 0xfe;
+
+        return (memchr(code, 0xf2, n) || memchr(code, 0xf3, n)) &&
+               (what == 0xa4 || what == 0xa6 || (what >= 0xaa && what <= 0xae) || what == 0x6c ||
+                what == 0x6e);
+}
+
+/* What lies there. Returns how much of it, 0 also where the instructions are not known. */
+static size_t read_code(int fd, uint64_t offset, uint8_t code[static PROBE_CODE_MAX]) {
+#if defined(__x86_64__)
+        ssize_t n = elf_read(fd, code, PROBE_CODE_MAX, offset);
+
+        return n > 0 ? (size_t) n : 0;
 #else
-        return false;
+        return 0;
 #endif
+}
+
+/* Is that such an instruction? Each of them looks no further than size. */
+static bool is_on(int fd, uint64_t offset, bool (*is_one)(const uint8_t *code, size_t size)) {
+        uint8_t code[PROBE_CODE_MAX];
+        size_t n = read_code(fd, offset, code);
+
+        return n > 0 && is_one(code, n);
 }
 
 bool probe_is_on_nop5(int fd, uint64_t offset) {
         return is_on(fd, offset, is_nop5);
 }
 
-bool probe_is_on_system_call(int fd, uint64_t offset) {
-        return is_on(fd, offset, is_system_call);
+ProbeHarm probe_harm_at(int fd, uint64_t offset) {
+        static bool (*const are_ones[PROBE_N_HARMS])(const uint8_t *code, size_t size) = {
+                [PROBE_ON_SYSTEM_CALL] = is_system_call,
+                [PROBE_ON_FLAGS] = is_saving_flags,
+                [PROBE_ON_REPEATED] = is_repeated,
+        };
+
+        uint8_t code[PROBE_CODE_MAX];
+        size_t n = read_code(fd, offset, code);
+
+        for (ProbeHarm harm = PROBE_HARMLESS + 1; n > 0 && harm < PROBE_N_HARMS; harm++)
+                if (are_ones[harm](code, n))
+                        return harm;
+        return PROBE_HARMLESS;
 }
 
 bool probe_is_on_nop(int fd, uint64_t offset) {

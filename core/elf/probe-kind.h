@@ -58,11 +58,19 @@ ProbeKind probe_kind_at(int fd, uint64_t offset);
  */
 bool probe_is_on_nop5(int fd, uint64_t offset);
 
-/*
- * Does it enter the kernel by itself? Executed somewhere else, it does harm: children that the call
- * makes go on in that place, and so does who returns from a signal.
- */
-bool probe_is_on_system_call(int fd, uint64_t offset);
+/* What does harm when the kernel executes it somewhere else, in single steps. */
+typedef enum ProbeHarm {
+        PROBE_HARMLESS,
+        /* Children that it makes go on in that place, and so does who returns from a signal. */
+        PROBE_ON_SYSTEM_CALL,
+        /* The flag of the step is saved, too: when it is restored, the program dies by SIGTRAP. */
+        PROBE_ON_FLAGS,
+        /* Each repetition is a step, and hits the probe: seconds for some megabytes. */
+        PROBE_ON_REPEATED,
+        PROBE_N_HARMS,
+} ProbeHarm;
+
+ProbeHarm probe_harm_at(int fd, uint64_t offset);
 
 /* Is it a nop of whatever length? */
 bool probe_is_on_nop(int fd, uint64_t offset);

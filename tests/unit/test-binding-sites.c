@@ -43,6 +43,12 @@ static void refuse(const char *start, const char *stop, const char *words) {
         assert_refused(binding, words);
 }
 
+static void accept(const char *start, const char *stop) {
+        _cleanup_(binding_freep) Binding *binding = make(start, stop);
+
+        resolve(binding);
+}
+
 static void assert_frame(const char *start, const char *stop, bool expected) {
         _cleanup_(binding_freep) Binding *binding = make(start, stop);
 
@@ -156,6 +162,15 @@ static void test_system_call(void **state) {
         refuse("other", "system_call+5", "Stop=system_call+5 in " WAYS_LIBRARY);
         refuse("system_call_first", "return", "enters the kernel");
         refuse("vfork", "return", "returns twice");
+}
+
+/* What hands the flag of a single step to the program, and what takes a step for each byte. */
+static void test_harmful_steps(void **state) {
+        refuse("other", "saved_flags+2", "is an instruction that saves the flags");
+        accept("other", "saved_flags+3");
+        refuse("other", "repeated+2", "is an instruction that repeats itself");
+        refuse("repeated+4", "other", "is an instruction that repeats itself");
+        accept("other", "repeated+7");
 }
 
 static void test_upgrade(void **state) {
@@ -313,6 +328,7 @@ int main(void) {
                 cmocka_unit_test(test_nop),
                 cmocka_unit_test(test_nop_that_is_come_to),
                 cmocka_unit_test(test_system_call),
+                cmocka_unit_test(test_harmful_steps),
                 cmocka_unit_test(test_symbol_that_lies),
                 cmocka_unit_test(test_upgrade),
                 cmocka_unit_test(test_return),

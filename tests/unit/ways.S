@@ -632,6 +632,21 @@ function system_call_first
         ret
 end system_call_first
 
+function saved_flags
+        xor %eax, %eax
+        pushf
+        popf
+        ret
+end saved_flags
+
+function repeated
+        xor %eax, %eax
+        rep stosb
+        rep stosq
+        stosq
+        ret
+end repeated
+
 function vfork
         push %rbx
         .cfi_adjust_cfa_offset 8
