@@ -171,7 +171,12 @@ export class Bus {
                 client.subscribe({ path_namespace: PATH, interface: iface }, (...args) => {
                         if (client !== this.client)
                                 return;
-                        handler(...args);
+                        /* An exception would take other signals with it that have arrived. */
+                        try {
+                                handler(...args);
+                        } catch (error) {
+                                console.error("tlob: cannot read a signal:", error);
+                        }
                         this.on.change();
                 });
         }
