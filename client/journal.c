@@ -55,6 +55,19 @@ int journal_open_for(const Connection *connection, const char *directory, sd_jou
         return 0;
 }
 
+int journal_reaches(sd_journal *journal, uint64_t usec) {
+        uint64_t last_usec;
+        int r;
+
+        r = sd_journal_seek_tail(journal);
+        if (r >= 0)
+                r = sd_journal_previous(journal);
+        if (r <= 0)
+                return r;
+        r = sd_journal_get_realtime_usec(journal, &last_usec);
+        return r < 0 ? r : last_usec >= usec;
+}
+
 static int add_match(sd_journal *journal, const char *field, const char *value) {
         char match[JOURNAL_TEXT_MAX];
         int n = snprintf(match, sizeof(match), "%s=%s", field, value);
@@ -171,6 +184,7 @@ int journal_next(sd_journal *journal, JournalReport *ret) {
         report.id = read_id(journal);
         report.length_ns = journal_number(journal, "TLOB_ELAPSED_NS");
         report.suppressed = number_or_0(journal, "TLOB_SUPPRESSED");
+        report.is_repeated = number_or_0(journal, "TLOB_REPEATED") != 0;
         *ret = report;
         return 1;
 }

@@ -27,6 +27,7 @@ typedef struct JournalReport {
         uint64_t id;         /* of the window, also among those of other boots; 0: not known */
         uint64_t length_ns;  /* UINT64_MAX: not known */
         uint64_t suppressed; /* of KIND_SUPPRESSION: how many; each is in one of those */
+        bool is_repeated;    /* perhaps: there can be an entry of the same */
 } JournalReport;
 
 /*
@@ -35,6 +36,9 @@ typedef struct JournalReport {
  * entry may be read, so that "no violation" is never for want of permission.
  */
 int journal_open_for(const Connection *connection, const char *directory, sd_journal **ret);
+
+/* Whether it has an entry of that time or later, whoever wrote it: 1 or 0, or a negative errno. */
+int journal_reaches(sd_journal *journal, uint64_t usec);
 
 /* Whose entries count: root's, or with --user your own. */
 uid_t journal_writer(const Options *options);

@@ -39,3 +39,7 @@ uint64_t lengths_quantile(const json_object *binding, unsigned per_mille) {
         return n > 0 ? histogram_quantile(buckets, n, per_mille, json_number(binding, "MaxNSec"))
                      : UINT64_MAX;
 }
+
+uint64_t lengths_budget(const json_object *binding) {
+        return json_number(json_object_object_get(binding, "Budgets"), "total");
+}

@@ -24,4 +24,7 @@ uint64_t lengths_count(const HistogramBucket *buckets, size_t n);
 /* The length that so many of 1000 do not pass; UINT64_MAX: there are no windows, or no memory. */
 uint64_t lengths_quantile(const json_object *binding, unsigned per_mille);
 
+/* The budget of the lengths: of the total time, and not of a state. UINT64_MAX: none. */
+uint64_t lengths_budget(const json_object *binding);
+
 #endif

@@ -36,14 +36,17 @@ static const char *choose_command(void) {
         return is_elevated() ? "less" : command;
 }
 
-static void __attribute__((noreturn)) run(const char *command, int in) {
-        bool is_word = !strpbrk(command, " \t\n|&;<>()$`\\\"'*?[]#~=%{}");
+static void __attribute__((noreturn)) run(int in) {
+        const char *command;
 
         (void) setenv("LESS", getenv("SYSTEMD_LESS") ?: "FRSXMK", true);
         (void) setenv("LESSCHARSET", getenv("SYSTEMD_LESSCHARSET") ?: "utf-8", true);
         if (is_elevated())
                 (void) setenv("LESSSECURE", "1", true);
-        if (dup2(in, STDIN_FILENO) >= 0) {
+        command = choose_command();
+        if (command && dup2(in, STDIN_FILENO) >= 0) {
+                bool is_word = !strpbrk(command, " \t\n|&;<>()$`\\\"'*?[]#~=%{}");
+
                 if (is_word)
                         (void) execlp(command, command, NULL);
                 else
@@ -95,7 +98,7 @@ static int show_paged(int collected) {
         if (pid < 0)
                 return -errno;
         if (pid == 0)
-                run(choose_command(), collected);
+                run(collected);
         /* It belongs to the pager now: the user stops a search with it. */
         (void) signal(SIGINT, SIG_IGN);
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)

@@ -112,6 +112,8 @@ static int add_violation(Overruns *overruns, sd_journal *journal, const JournalR
         _cleanup_free_ char *cause = NULL, *task = describe_task(journal);
         Overrun overrun = read_overrun(journal, read);
 
+        if (read->is_repeated && overruns_has(overruns, read->id))
+                return 0;
         cause = describe_cause(journal, &overrun);
         overrun.cause = cause;
         overrun.task = task;

@@ -4,7 +4,8 @@
  * The daemon, as tlobctl top sees it. Counters are asked for, one question at a time: a daemon that
  * is slow gets no second one before it has answered the first. The windows that are over their
  * budget are told by signals, after one question for those of before; that costs nothing while
- * nothing happens.
+ * nothing happens. While there are some, it is asked for their ends, too: no signal tells that of
+ * one whose violation was held back.
  *
  * A daemon that goes away is waited for, however long; when it is back, it has what its predecessor
  * counted (see tlobd(8), RESTARTS), and the next difference is over all that time.
@@ -102,7 +103,9 @@ static int on_windows(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         for (size_t i = 0; r >= 0 && i < json_object_array_length(violations); i++) {
                 json_object *violation = json_object_array_get_idx(violations, i);
 
-                if (!json_object_object_get_ex(violation, "took_ns", NULL))
+                if (json_object_object_get_ex(violation, "took_ns", NULL))
+                        open_windows_remove(&watch->windows, json_number(violation, "id"));
+                else
                         r = add_window(watch, violation);
         }
         return fail(watch, r);
@@ -154,13 +157,15 @@ static int ask(TopWatch *watch, const char *interface, const char *method, const
         return r < 0 ? r : 0;
 }
 
-int top_watch_ask(TopWatch *watch) {
-        return ask(watch, OBJECT_MANAGER, "GetManagedObjects", "", &watch->asking, on_answer);
-}
-
 static int ask_windows(TopWatch *watch) {
         return ask(watch, TLOB_BUS_MANAGER_INTERFACE, "GetViolations", "u", &watch->asking_windows,
                    on_windows);
+}
+
+int top_watch_ask(TopWatch *watch) {
+        int r = ask(watch, OBJECT_MANAGER, "GetManagedObjects", "", &watch->asking, on_answer);
+
+        return r >= 0 && watch->windows.n > 0 ? ask_windows(watch) : r;
 }
 
 static int on_name_owner_changed(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -175,6 +180,8 @@ static int on_name_owner_changed(sd_bus_message *m, void *userdata, sd_bus_error
                 return fail(watch, r);
         watch->is_gone = *new == '\0';
         watch->has_moved = true;
+        /* What becomes of its predecessor's windows, the next one does not tell. */
+        open_windows_done(&watch->windows);
         return watch->is_gone ? 0 : fail(watch, ask_windows(watch));
 }
 

@@ -247,6 +247,22 @@ static int check_options(const Client *client) {
         return 0;
 }
 
+/* Nothing is known of the time since --since= if the journal of other machines does not arrive. */
+static int check_reach(const Check *check) {
+        const Options *options = check->options;
+        int r = journal_reaches(check->journal, options->since_usec);
+
+        if (r > 0)
+                return 0;
+        if (r == 0) {
+                warnx("The journal in %s ends before the time of --since=", options->directory);
+                return -ENODATA;
+        }
+        errno = -r;
+        warn("Failed to read the journal in %s", options->directory);
+        return r;
+}
+
 /* What there is to judge by. Says what is wrong. */
 static int ask(Client *client, Check *check) {
         const Options *options = check->options;
@@ -254,6 +270,8 @@ static int ask(Client *client, Check *check) {
 
         if (options->since_usec > 0)
                 r = journal_open_for(&client->connection, options->directory, &check->journal);
+        if (r >= 0 && options->directory)
+                r = check_reach(check);
         if (r >= 0)
                 r = proxy_get_bindings(&client->connection, &check->bindings);
         if (r >= 0 && check->journal && !options->directory)

@@ -81,7 +81,7 @@ static int add_picture(Pictures *pictures, json_object *binding, const Options *
                 .name = json_string(binding, "Name"),
                 .n_lengths = lengths_read(binding, &picture->lengths),
                 .max_ns = json_number(binding, "MaxNSec"),
-                .budget_ns = json_number(binding, "BudgetNSec"),
+                .budget_ns = lengths_budget(binding),
                 .has_events = options->since_usec > 0,
                 .since_usec = options->since_usec,
                 .until_usec = clock_read_ns(CLOCK_REALTIME) / NSEC_PER_USEC,
@@ -130,13 +130,20 @@ static int append_event(Picture *picture, const PlotEvent *event) {
         return 0;
 }
 
+/* The newest of that window; NULL: there is none. */
+static PlotEvent *find_event(const Picture *picture, uint64_t id) {
+        for (size_t i = picture->plot.n_events; i-- > 0;)
+                if (picture->events[i].id == id && id != 0)
+                        return &picture->events[i];
+        return NULL;
+}
+
 /* The end of a window gives its violation, a short while before, its true length. */
 static void complete(Picture *picture, const JournalReport *report) {
-        for (size_t i = picture->plot.n_events; i-- > 0;)
-                if (picture->events[i].id == report->id && report->id != 0) {
-                        picture->events[i].length_ns = report->length_ns;
-                        return;
-                }
+        PlotEvent *event = find_event(picture, report->id);
+
+        if (event)
+                event->length_ns = report->length_ns;
 }
 
 static int add_report(Picture *picture, const JournalReport *report) {
@@ -151,6 +158,8 @@ static int add_report(Picture *picture, const JournalReport *report) {
                 complete(picture, report);
                 return 0;
         }
+        if (report->is_repeated && find_event(picture, event.id))
+                return 0;
         return append_event(picture, &event);
 }
 

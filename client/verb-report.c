@@ -178,7 +178,7 @@ static int fill_from_binding(Part *part, PageBinding *page, const json_object *b
         plot->max_ns = json_number(binding, "MaxNSec");
         page->windows = json_number(binding, "Windows");
         page->p99_ns = lengths_quantile(binding, 990);
-        page->budget_ns = json_number(binding, "BudgetNSec");
+        page->budget_ns = lengths_budget(binding);
         page->problem = problem_of(binding);
         if (page->p99_ns != UINT64_MAX)
                 plot->marks[plot->n_marks++] = (PlotMark) { "p99", page->p99_ns };

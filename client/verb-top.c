@@ -137,8 +137,10 @@ static int show_new(Top *top) {
         if (!top->interactive && top->watch.before.time_ns == 0)
                 return 0;
         r = show(top);
-        if (r >= 0 && top->watch.before.time_ns > 0 && top->left > 0 && --top->left == 0)
-                top->is_done = true;
+        if (r >= 0 && top->watch.before.time_ns > 0 && top->left > 0) {
+                top->left--;
+                top->is_done = top->left == 0;
+        }
         return r;
 }
 
@@ -232,6 +234,8 @@ static void obey(Top *top, int key) {
                 return;
         case KEY_UP ... KEY_END:
                 scroll(top, key);
+                return;
+        default:
                 return;
         }
 }

@@ -100,19 +100,28 @@ int overruns_hold_back(Overruns *overruns, uint64_t time_usec, uint64_t n) {
         return 0;
 }
 
-void overruns_complete(Overruns *overruns, const Overrun *end) {
-        for (size_t i = overruns->n; i-- > 0;) {
-                Overrun *overrun = overruns->items + i;
+/* The newest; NULL: there is none. */
+static Overrun *find(const Overruns *overruns, uint64_t id) {
+        for (size_t i = overruns->n; i-- > 0;)
+                if (overruns->items[i].id == id && id != 0)
+                        return overruns->items + i;
+        return NULL;
+}
 
-                if (overrun->id != end->id || end->id == 0)
-                        continue;
-                overrun->end = end->end;
-                if (end->end)
-                        return;
-                overrun->length_ns = end->length_ns;
-                memcpy(overrun->spent_ns, end->spent_ns, sizeof(overrun->spent_ns));
+bool overruns_has(const Overruns *overruns, uint64_t id) {
+        return find(overruns, id);
+}
+
+void overruns_complete(Overruns *overruns, const Overrun *end) {
+        Overrun *overrun = find(overruns, end->id);
+
+        if (!overrun)
                 return;
-        }
+        overrun->end = end->end;
+        if (end->end)
+                return;
+        overrun->length_ns = end->length_ns;
+        memcpy(overrun->spent_ns, end->spent_ns, sizeof(overrun->spent_ns));
 }
 
 uint64_t overrun_over_ns(const Overrun *overrun) {

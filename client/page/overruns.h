@@ -52,6 +52,9 @@ int overrun_list_get(OverrunList *list, const char *host, const char *binding, c
 int overruns_add(Overruns *overruns, const Overrun *overrun);
 int overruns_hold_back(Overruns *overruns, uint64_t time_usec, uint64_t n);
 
+/* Whether there is one of that window. */
+bool overruns_has(const Overruns *overruns, uint64_t id);
+
 /*
  * Its end gives a window, found shortly before, its true length, unless nobody has seen it end.
  * Unknown ones are ignored.

@@ -46,6 +46,7 @@ typedef struct Fake {
         size_t n;
         const char *unit_state; /* of tlobd.service */
         unsigned looks;         /* at that, until it is back; 0: that never happens */
+        bool has_ended;         /* each window of GetViolations(), and not only one */
 } Fake;
 
 /* Adds a thousand, of ten units. */

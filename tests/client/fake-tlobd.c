@@ -7,7 +7,7 @@
  *
  * It tells by sd_notify() when it has its name. Lines on standard input make it send signals
  * ("violation", "other", "completed", "hostile-violation", "flood", "lost", "strange"), change the
- * bindings ("work", "empty", "many", "marks", "hostile"), or go from the bus as if systemd
+ * bindings ("work", "ended", "empty", "many", "marks", "hostile"), or go from the bus as if systemd
  * restarted it ("crash"), did so for ever ("loop") or had given up ("fail"); it ends with the
  * input, or by SIGTERM. What no real daemon would do, so that a test can see it: StateReason of a
  * binding that was added has the flags and properties as they came, and the name "denied" stands
@@ -291,6 +291,7 @@ static int on_violations(sd_bus_message *m, void *userdata, sd_bus_error *error)
                 { "fsync", "cron.service", "total", "cron", 12, 13, 20000000, 21000000 },
         };
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        const Fake *fake = userdata;
         uint32_t max;
         int r;
 
@@ -301,17 +302,17 @@ static int on_violations(sd_bus_message *m, void *userdata, sd_bus_error *error)
                 r = sd_bus_message_open_container(reply, 'a', "a{sv}");
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(items) && (max == 0 || i < max); i++)
                 r = sd_bus_message_append(
-                        reply, "a{sv}", i == 1 ? 19 : 14, "binding", "s", items[i].binding, "unit",
-                        "s", items[i].unit, "tid", "u", items[i].tid, "budget_ns", "t",
-                        items[i].budget_ns, "elapsed_ns", "t", items[i].elapsed_ns, "running_ns",
-                        "t", UINT64_C(200000), "waiting_ns", "t", UINT64_C(100000), "sleeping_ns",
-                        "t", UINT64_C(15700000), "id", "t", (uint64_t) 100 - i, "time_ns", "t",
-                        UINT64_C(1000000000) * (10 - i), "budget", "s", items[i].budget, "state",
-                        "s", "sleeping", "comm", "s", items[i].comm, "pid", "u", items[i].pid,
-                        "took_ns", "t", UINT64_C(561000000), "took_running_ns", "t",
-                        UINT64_C(1000000), "took_waiting_ns", "t", UINT64_C(540000000),
-                        "took_sleeping_ns", "t", UINT64_C(20000000), "preempted_by", "s",
-                        "cc1[812]");
+                        reply, "a{sv}", i == 1 || fake->has_ended ? 19 : 14, "binding", "s",
+                        items[i].binding, "unit", "s", items[i].unit, "tid", "u", items[i].tid,
+                        "budget_ns", "t", items[i].budget_ns, "elapsed_ns", "t",
+                        items[i].elapsed_ns, "running_ns", "t", UINT64_C(200000), "waiting_ns", "t",
+                        UINT64_C(100000), "sleeping_ns", "t", UINT64_C(15700000), "id", "t",
+                        (uint64_t) 100 - i, "time_ns", "t", UINT64_C(1000000000) * (10 - i),
+                        "budget", "s", items[i].budget, "state", "s", "sleeping", "comm", "s",
+                        items[i].comm, "pid", "u", items[i].pid, "took_ns", "t",
+                        UINT64_C(561000000), "took_running_ns", "t", UINT64_C(1000000),
+                        "took_waiting_ns", "t", UINT64_C(540000000), "took_sleeping_ns", "t",
+                        UINT64_C(20000000), "preempted_by", "s", "cc1[812]");
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
@@ -441,6 +442,10 @@ static int obey(Fake *fake, const char *command) {
                                           "RecordsLost", "t", UINT64_C(17));
         if (streq(command, "work\n"))
                 return work(fake);
+        if (streq(command, "ended\n")) {
+                fake->has_ended = true;
+                return 0;
+        }
         if (streq(command, "empty\n")) {
                 fake->n = 0;
                 return 0;
