@@ -469,6 +469,7 @@ void binding_adopt(Binding *binding, Binding *from) {
         SWAP(binding->users, from->users);
         SWAP(binding->measurement, from->measurement);
         SWAP(binding->limit, from->limit);
+        SWAP(binding->n_told, from->n_told);
         SWAP(binding->action, from->action);
         SWAP(binding->tolerance_state, from->tolerance_state);
         SWAP(binding->former, from->former);

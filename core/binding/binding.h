@@ -285,6 +285,7 @@ typedef struct Binding {
         BindingUsers users;
         BindingMeasurement measurement;
         BindingLimit limit;
+        uint64_t n_told; /* reports, since it was looked for those that the back end held back */
         BindingAction action;
         BindingTolerance tolerance_state;
 } Binding;

@@ -499,6 +499,15 @@ bool backends_have_left(const Backends *b) {
         return false;
 }
 
+/* Nobody would look at what it costs. */
+static void slot_give_up_kept(Slot *slot, const char *reason) {
+        log_warning("Back end '%s' cannot take over what an earlier tlobd left: %s",
+                    slot->ops->name, reason ?: "out of memory");
+        slot_forget_kept(slot);
+        slot->was_inherited = false;
+        tell_kept(slot, NULL);
+}
+
 bool backends_finish(Backends *b) {
         bool any = false;
 
@@ -508,9 +517,7 @@ bool backends_finish(Backends *b) {
                 Slot *slot = &b->slots[i];
 
                 if (slot->unfinished && slot_try_to_make(slot, &reason) < 0)
-                        log_warning("Failed to remove what an earlier tlobd left in back end "
-                                    "'%s', ignoring: %s",
-                                    slot->ops->name, reason ?: "out of memory");
+                        slot_give_up_kept(slot, reason);
                 slot->unfinished = false;
                 if (slot->backend && slot->ops->finish)
                         any |= slot->ops->finish(slot->backend) > 0;

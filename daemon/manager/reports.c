@@ -123,9 +123,13 @@ void manager_note_limit(const Binding *binding) {
 void manager_announce_suppressed(Manager *m, Binding *binding) {
         Statistics statistics;
 
+        if (binding->limit.unannounced == 0 && binding->n_told == 0)
+                return;
+        /* Counts what the back end has held back. */
+        (void) manager_get_statistics(m, binding, &statistics);
+        binding->n_told = 0;
         if (binding->limit.unannounced == 0)
                 return;
-        (void) manager_get_statistics(m, binding, &statistics);
         (void) journal_suppression(binding, binding->limit.unannounced);
         binding->limit.unannounced = 0;
         manager_note_limit(binding);
@@ -254,13 +258,25 @@ static bool admit(Manager *m, Binding *binding, uint64_t time_ns) {
                 rate->count == 1);
 }
 
-static void on_violation(Manager *m, Binding *binding, Violation *violation) {
+/*
+ * A back end lets more through than is told here. So if it was the first to hold something back,
+ * that was for what other bindings reported, and the rest of the interval.
+ */
+static void look_for_suppressed(Manager *m, Binding *binding) {
+        bool is_first = binding->limit.rate.count == 1;
         Statistics statistics;
 
-        violation->held_back = !admit(m, binding, violation->report.time_ns);
-        if (!violation->held_back && binding->limit.suppressed > 0) {
-                /* Counts what the back end has held back. */
+        binding->n_told++;
+        if (is_first)
+                announce_later(m);
+        if (is_first || binding->limit.suppressed > 0)
                 (void) manager_get_statistics(m, binding, &statistics);
+}
+
+static void on_violation(Manager *m, Binding *binding, Violation *violation) {
+        violation->held_back = !admit(m, binding, violation->report.time_ns);
+        if (!violation->held_back) {
+                look_for_suppressed(m, binding);
                 violation->suppressed = binding->limit.suppressed;
                 binding->limit.suppressed = 0;
         }

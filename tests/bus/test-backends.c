@@ -7,6 +7,9 @@
 
 #include "manager/backends.h"
 
+#include <fcntl.h>
+#include <sys/eventfd.h>
+
 #include "base/sentence.h"
 #include "fake-backend.h"
 #include "manager/backend-facts.h"
@@ -31,7 +34,16 @@ static int new_broken(const BackendConfig *config, Backend **ret, char **ret_rea
         return sentence_error(-EIO, ret_reason, "It cannot be made");
 }
 
-static const BackendOps broken_ops = { .name = "broken", .probe = probe_broken, .new = new_broken };
+static int keep_nothing(Backend *backend, int ret_fds[static BACKEND_N_KEPT]) {
+        return -EOPNOTSUPP;
+}
+
+static const BackendOps broken_ops = {
+        .name = "broken",
+        .probe = probe_broken,
+        .new = new_broken,
+        .keep = keep_nothing,
+};
 
 /* What was told, and of whom. */
 typedef struct Heard {
@@ -39,6 +51,7 @@ typedef struct Heard {
         const Binding *binding;
         uint64_t lost;
         unsigned n_events;
+        unsigned n_given_up;
 } Heard;
 
 static void on_report(const Report *report, const Backend *backend, Binding *binding,
@@ -58,7 +71,12 @@ static void on_event_done(void *userdata) {
         ((Heard *) userdata)->n_events++;
 }
 
+static void on_kept(const BackendOps *ops, const int *fds, void *userdata) {
+        ((Heard *) userdata)->n_given_up += !fds;
+}
+
 static const BackendsHandlers handlers = {
+        .kept = on_kept,
         .report = on_report,
         .lost = on_lost,
         .event_done = on_event_done,
@@ -80,6 +98,25 @@ static void put(Backends *some, Binding *binding, uint32_t index) {
         assert_ok(backends_make(some, &fake_backend_ops, &binding->measurement.backend, &error));
         binding->measurement.index = index;
         backends_put(some, binding);
+}
+
+/* Its probes would be there for ever, without anybody who looks at what they cost. */
+static void test_what_cannot_be_gone_on_with(void **state) {
+        static const BackendOps *const ops[] = { &broken_ops, NULL };
+        Heard heard = {};
+        _cleanup_(backends_freep) Backends *some = make(ops, &heard);
+        int fds[BACKEND_N_KEPT];
+
+        for (size_t i = 0; i < BACKEND_N_KEPT; i++) {
+                fds[i] = eventfd(0, EFD_CLOEXEC);
+                assert_true(fds[i] >= 0);
+        }
+        assert_ok(backends_probe(some));
+        backends_inherit(some, &broken_ops, fds);
+        assert_false(backends_finish(some));
+        assert_int_equal(heard.n_given_up, 1);
+        for (size_t i = 0; i < BACKEND_N_KEPT; i++)
+                assert_int_equal(fcntl(fds[i], F_GETFD), -1);
 }
 
 static void test_probe(void **state) {
@@ -327,11 +364,17 @@ static void test_clear(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_probe),      cmocka_unit_test(test_limitations),
-                cmocka_unit_test(test_reports),    cmocka_unit_test(test_room),
-                cmocka_unit_test(test_limit),      cmocka_unit_test(test_broken),
-                cmocka_unit_test(test_loop),       cmocka_unit_test(test_what_cannot_be_read),
-                cmocka_unit_test(test_unfinished), cmocka_unit_test(test_lost_by_another),
+                cmocka_unit_test(test_probe),
+                cmocka_unit_test(test_limitations),
+                cmocka_unit_test(test_reports),
+                cmocka_unit_test(test_room),
+                cmocka_unit_test(test_limit),
+                cmocka_unit_test(test_broken),
+                cmocka_unit_test(test_loop),
+                cmocka_unit_test(test_what_cannot_be_read),
+                cmocka_unit_test(test_what_cannot_be_gone_on_with),
+                cmocka_unit_test(test_unfinished),
+                cmocka_unit_test(test_lost_by_another),
                 cmocka_unit_test(test_clear),
         };
 

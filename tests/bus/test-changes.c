@@ -6,6 +6,7 @@
 
 #include "fake-backend.h"
 #include "fixture.h"
+#include "manager/reports.h"
 #include "test.h"
 #include "tlob-bus.h"
 
@@ -184,12 +185,45 @@ static void test_what_was_held_back_while_nobody_was_there(void **state) {
         assert_int_equal(fake_limit()->seen, 0);
 }
 
+/*
+ * Before anything was held back here, as the limit of all bindings can do in the back end. It is
+ * told at the end of the interval, and by the next report.
+ */
+static void test_what_only_the_back_end_has_held_back(void **state) {
+        Fixture *f = *state;
+        ManagerTotals totals;
+        const Violation *violation;
+        Binding *x;
+
+        fixture_write(f, 0, "bindings.d/x.conf",
+                      "[Binding x]\nExecutable=libc.so.6\nFunction=fsync\nBudgetSec=5ms\n");
+        assert_true(manager_reload(f->manager) >= 0);
+        fixture_run(f);
+        x = manager_find_binding(f->manager, "x", NULL);
+
+        violation = report_at(f, 1, 2000000000);
+        assert_int_equal(violation->suppressed, 0);
+        fake_suppress(79);
+        manager_announce_suppressed(f->manager, x);
+        assert_int_equal(x->limit.n_suppressed, 79);
+        assert_int_equal(x->limit.unannounced, 0);
+
+        fake_suppress(80);
+        violation = report_at(f, 2, 20000000000);
+        assert_false(violation->held_back);
+        assert_int_equal(violation->suppressed, 79 + 80);
+        assert_int_equal(x->limit.unannounced, 80);
+        assert_ok(manager_get_totals(f->manager, &totals));
+        assert_int_equal(totals.suppressed, 79 + 80);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(test_what_was_found_while_nobody_was_there),
                 TEST(test_what_was_held_back_while_nobody_was_there),
+                TEST(test_what_only_the_back_end_has_held_back),
                 TEST(test_a_disabled_binding_measures_nothing),
                 TEST(test_a_budget_goes_with_its_binding),
                 TEST(test_an_unreadable_directory_changes_nothing),

@@ -147,6 +147,11 @@ static int dispatch_choice(Backend *backend, BackendReportHandler handler, void 
         return 0;
 }
 
+static int get_statistics_choice(Backend *backend, uint32_t index, Statistics *ret) {
+        *ret = (Statistics) {};
+        return 0;
+}
+
 static int next_notice_choice(Backend *backend, BackendNotice *ret) {
         Choice *choice = (Choice *) backend;
 
@@ -178,6 +183,7 @@ static const BackendOps ops_first = {
         .add = add_choice,
         .remove = remove_choice,
         .set_budget = set_budget_choice,
+        .statistics = get_statistics_choice,
         .reset_statistics = reset_choice,
         .dispatch = dispatch_choice,
         .next_notice = next_notice_choice,
@@ -195,6 +201,7 @@ static const BackendOps ops_second = {
         .add = add_choice,
         .remove = remove_choice,
         .set_budget = set_budget_choice,
+        .statistics = get_statistics_choice,
         .reset_statistics = reset_choice,
         .dispatch = dispatch_choice,
         .lost = lost_choice,
