@@ -34,7 +34,9 @@ mkdir -p $files
 cp $before $files/before
 cp $after $files/after
 ln -s loop $files/loop
-ln -s /etc/shadow $files/secret
+printf 'Xyzzy, plugh, %s' "$RANDOM$RANDOM" >/etc/secret
+chmod 600 /etc/secret
+ln -s /etc/secret $files/secret
 ln -s /dev/zero $files/device
 mkfifo $files/fifo
 truncate -s 1T $files/huge
@@ -69,7 +71,7 @@ fails long-value 'too long'
 equal "nothing else is there" "$(tlobctl list-bindings -j | jq -r '[.[].Name | ltrimstr("hostile.service/")] | sort | join(" ")')" \
         "device directory fifo good huge long-value loop relative secret self"
 equal "nothing of a file that only root may read is in the reasons" \
-        "$(tlobctl show -j hostile.service/secret | grep -c "$(head -c 5 /etc/shadow)")" 0
+        "$(tlobctl show -j hostile.service/secret | grep -c "$(head -c 5 /etc/secret)")" 0
 check "the program runs" systemctl start hostile
 check "and its good section is measured" until_true sh -c '[ "$(tlobctl show -j hostile.service/good | jq ".[0].Windows")" = 1 ]'
 

@@ -22,7 +22,7 @@ for unit in steady mortal; do
         printf '[X-Tlob request]\nExecutable=%s\nMark=request\nBudgetSec=5ms\n' "$joiner" >>"$etc/$unit.service"
 done
 mkdir -p /run/systemd/system/tlobd.service.d /etc/tlob/tlobd.conf.d
-printf '[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestartSec=50ms\n' >/run/systemd/system/tlobd.service.d/joined.conf
+printf '[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestartSec=50ms\nRestartSteps=0\n' >/run/systemd/system/tlobd.service.d/joined.conf
 # Reports wait while nobody reads, which may be most of the time.
 printf '[Daemon]\nRateLimitIntervalSec=0\nRingBufferSize=128M\n' >/etc/tlob/tlobd.conf.d/joined.conf
 systemctl daemon-reload

@@ -23,7 +23,9 @@ stop_journald() {
         systemctl stop "${sockets[@]}" systemd-journald.service
 }
 
+# However often it was started.
 start_journald() {
+        systemctl reset-failed systemd-journald.service
         systemctl start "${sockets[@]}" systemd-journald.service
 }
 

@@ -33,7 +33,7 @@ Function=victim_a
 BudgetSec=1ms
 END
 mkdir -p /run/systemd/system/tlobd.service.d /etc/tlob/tlobd.conf.d
-printf '[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestartSec=50ms\n' \
+printf '[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestartSec=50ms\nRestartSteps=0\n' \
         >/run/systemd/system/tlobd.service.d/kills.conf
 # Reports wait while nobody reads, which may be most of the time.
 printf '[Daemon]\nRateLimitIntervalSec=0\nRingBufferSize=128M\n' >/etc/tlob/tlobd.conf.d/kills.conf

@@ -65,6 +65,8 @@ ExecStart=/usr/libexec/tlob-tests/victim a( sleep:300000000 )
 END
 systemctl daemon-reload
 systemctl start crowd@before.service
+# In its call: systemd says that a service has started before it has.
+until_true sh -c 'grep -q sleep "/proc/$(systemctl show -P MainPID crowd@before.service)/wchan"'
 tlobctl add-binding crowd --unit=crowd@.service --executable=/usr/libexec/tlob-tests/victim --function=victim_a --budget=100ms
 equal "a template's binding is active" "$(tlobctl show -j crowd | jq -r '.[0].State')" active
 systemctl start crowd@one.service crowd@two.service quick.service

@@ -23,7 +23,7 @@ counter() {
 # restart_app PROGRAM: her service, as that.
 restart_app() {
         as_alice systemctl --user stop app
-        writes .config/systemd/user/app.service '[Service]\nExecStart=%s\n' "$1"
+        writes .config/systemd/user/app.service '[Service]\nType=exec\nExecStart=%s\n' "$1"
         as_alice systemctl --user daemon-reload
         until_true hers_has app.service/request State waiting || true
         as_alice systemctl --user start app
@@ -57,7 +57,7 @@ limit() {
 }
 check "the system's tlobd has a limit for users" limit UserInstanceBindingsMax=5
 install -o alice -m 755 $server $home/server
-writes .config/systemd/user/app.service '[Service]\nExecStart=%s\n' $home/server
+writes .config/systemd/user/app.service '[Service]\nType=exec\nExecStart=%s\n' $home/server
 writes .config/systemd/user/app.service.d/50-latency.conf "$request" 2500us
 writes .config/systemd/user/app.service.d/60-lock.conf '[X-Tlob lock]\nFunction=wait_for_lock\nBudgetSec=200us\nOnViolation=look@.service\n'
 writes .config/systemd/user/look@.service \

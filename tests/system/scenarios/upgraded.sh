@@ -24,7 +24,7 @@ service() {
 
         cp "$2" "$programs/$name"
         shift 2
-        printf '[Service]\nExecStart=%s\n' "$programs/$name $*" >"$etc/$name.service"
+        printf '[Service]\nType=exec\nExecStart=%s\n' "$programs/$name $*" >"$etc/$name.service"
         systemctl daemon-reload
 }
 
@@ -100,7 +100,7 @@ wait
 sleep 100
 END
 cp "$victim" "$programs/both"
-printf '[Service]\nExecStart=sh %s\n[X-Tlob a]\nExecutable=%s\nFunction=victim_a\nBudgetSec=1s\n' \
+printf '[Service]\nType=exec\nExecStart=sh %s\n[X-Tlob a]\nExecutable=%s\nFunction=victim_a\nBudgetSec=1s\n' \
         "$programs/both.sh" "$programs/both" >"$etc/both.service"
 systemctl daemon-reload
 until_true binding_has both.service/a State waiting

@@ -27,6 +27,7 @@ writer() {
         printf '[Service]\nExecStart=%s request %s\nStandardInput=file:%s\nStandardOutput=truncate:%s\n' \
                 "$tests/event-writer" "$*" "$run/go" "$run/lengths" >"$etc/writing.service"
         systemctl daemon-reload
+        rm -f "$run/lengths" # or what the one before has said is read
         systemctl restart writing
         until_true grep -q ready "$run/lengths"
 }

@@ -25,7 +25,7 @@ followed() {
 
 # Replaced again and again while it runs, and started again a moment later.
 cp /usr/libexec/tlob-tests/victim "$programs/again"
-printf '[Unit]\nStartLimitIntervalSec=0\n[Service]\nExecStart=%s repeat:500 ( a( ) ) sleep:100000000000\n[X-Tlob a]\nFunction=victim_a\nBudgetSec=1s\n' \
+printf '[Unit]\nStartLimitIntervalSec=0\n[Service]\nType=exec\nExecStart=%s repeat:500 ( a( ) ) sleep:100000000000\n[X-Tlob a]\nFunction=victim_a\nBudgetSec=1s\n' \
         "$programs/again" >"$etc/again.service"
 systemctl daemon-reload
 until_true binding_has again.service/a State waiting
@@ -51,7 +51,7 @@ $programs/both repeat:10 '(' 'a(' ')' ')'
 wait
 sleep 100
 END
-printf '[Service]\nExecStart=sh %s\n[X-Tlob a]\nExecutable=%s\nFunction=victim_a\nBudgetSec=1s\n' \
+printf '[Service]\nType=exec\nExecStart=sh %s\n[X-Tlob a]\nExecutable=%s\nFunction=victim_a\nBudgetSec=1s\n' \
         "$programs/both.sh" "$programs/both" >"$etc/both.service"
 systemctl daemon-reload
 until_true binding_has both.service/a State waiting
@@ -92,7 +92,7 @@ systemctl stop both
 
 # What is open in the old version is open.
 cp /usr/libexec/tlob-tests/victim "$programs/open"
-printf '[Service]\nExecStart=%s a( sleep:100000000000 )\n[X-Tlob a]\nFunction=victim_a\nBudgetSec=1min\n' "$programs/open" \
+printf '[Service]\nType=exec\nExecStart=%s a( sleep:100000000000 )\n[X-Tlob a]\nFunction=victim_a\nBudgetSec=1min\n' "$programs/open" \
         >"$etc/open.service"
 systemctl daemon-reload
 until_true binding_has open.service/a State waiting
@@ -109,7 +109,7 @@ systemctl stop open
 rm "$etc/open.service"
 
 # Whatever happens beside it, the version that a service runs is measured.
-printf '[Service]\nExecStart=%s repeat:100000 ( a( ) sleep:5000000 )\n[X-Tlob a]\nFunction=victim_a\nBudgetSec=1s\n' \
+printf '[Service]\nType=exec\nExecStart=%s repeat:100000 ( a( ) sleep:5000000 )\n[X-Tlob a]\nFunction=victim_a\nBudgetSec=1s\n' \
         "$programs/old" >"$etc/old.service"
 old_starts() {
         rm -f "$programs"/old*
