@@ -33,13 +33,15 @@ void recording_stop(Recording *recording);
 typedef struct Spent {
         uint64_t ns[TLOB_N_STATES];
         uint64_t unsure_ns; /* so much may each of them differ from what the engine saw */
+        uint64_t waking_ns; /* and so much more, if it was not told of wakeups: what these took */
         size_t n_changes;
 } Spent;
 
 /*
  * The time that a task has spent in each state between two moments (CLOCK_MONOTONIC), at both of
  * which it runs. Returns 0, or -1 if changes are missing: a task does not come twice to a CPU
- * without leaving it, does not leave it without having come, and both instances see the same.
+ * without leaving it, does not leave it without having come, comes to no other CPU than the one
+ * that it was moved to last, and both instances see the same.
  */
 int recording_spent(const Recording *recording, uint32_t tid, uint64_t start_ns, uint64_t end_ns,
                     Spent *ret);

@@ -96,7 +96,8 @@ static void use_units(UnitTable *table, const Kept *kept) {
 
 static void be_next(const Kept *kept) {
         size_t n = kept->common->format.bindings_max + 1;
-        uint32_t levels = 0, n_followed = 0;
+        struct tlob_levels levels = {};
+        uint32_t n_followed = 0;
         UnitTable table;
         UnitMaps maps;
 
