@@ -22,15 +22,28 @@
 #define DISPATCH_USEC 2000
 
 static void entry_write_budgets(BpfBackend *b, const Entry *entry) {
-        struct tlob_binding *shared = &b->bindings[entry->user.binding];
+        struct tlob_binding *shared = bpf_backend_shared(b, entry->user.binding);
 
         for (size_t i = 0; i < TLOB_N_BUDGETS; i++)
                 __atomic_store_n(&shared->budget_ns[i], entry->budget_ns[i], __ATOMIC_RELAXED);
 }
 
+/* A daemon before us may have been killed in between. */
+void bpf_backend_begin_change(const BpfBackend *b) {
+        __u64 *n = &b->programs.bpf->bss->n_changes;
+
+        __atomic_store_n(n, *n | 1, __ATOMIC_SEQ_CST);
+}
+
+void bpf_backend_end_change(const BpfBackend *b) {
+        __u64 *n = &b->programs.bpf->bss->n_changes;
+
+        __atomic_store_n(n, (*n | 1) + 1, __ATOMIC_RELEASE);
+}
+
 /* From here on hits of its probes count. */
 static void entry_publish(BpfBackend *b, const Entry *entry) {
-        struct tlob_binding *shared = &b->bindings[entry->user.binding];
+        struct tlob_binding *shared = bpf_backend_shared(b, entry->user.binding);
 
         shared->start_cookie_before = shared->stop_cookie_before = 0;
         shared->start_cookie = site_table_cookie(&b->start_sites, entry->start_site);
@@ -52,7 +65,7 @@ static void entry_publish(BpfBackend *b, const Entry *entry) {
  * moment both are there, so that none is missed.
  */
 static void entry_publish_again(BpfBackend *b, const Entry *entry) {
-        struct tlob_binding *shared = &b->bindings[entry->user.binding];
+        struct tlob_binding *shared = bpf_backend_shared(b, entry->user.binding);
 
         /* One that was killed before it had finished may not have had all its probes. */
         if (b->was_complete || !shared->start_cookie_before) {
@@ -68,7 +81,8 @@ static void entry_publish_again(BpfBackend *b, const Entry *entry) {
 
 /* From here on starts and stops find no generation any more. */
 static void entry_withdraw(BpfBackend *b, const Entry *entry) {
-        __atomic_store_n(&b->bindings[entry->user.binding].generation, 0, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&bpf_backend_shared(b, entry->user.binding)->generation, 0,
+                         __ATOMIC_SEQ_CST);
 }
 
 static Entry *find_free_entry(BpfBackend *b) {
@@ -167,6 +181,28 @@ static void share_ring(BpfBackend *b) {
         __atomic_store_n(&bss->ring_common, half, __ATOMIC_RELAXED);
 }
 
+/* In the place of the predecessor's, or in a free one. */
+static int put(BpfBackend *b, const Binding *binding, const BindingFile *file, Entry **ret_entry,
+               char **ret_reason) {
+        Entry *entry = bpf_entry_find_inherited(b, binding);
+        int r;
+
+        *ret_entry = entry;
+        r = entry ? take_over(b, entry, binding, file, ret_reason) : 0;
+        if (r != 0)
+                return r;
+        *ret_entry = entry = find_free_entry(b);
+        if (!entry) {
+                (void) sentence_error(0, ret_reason,
+                                      "There are %zu bindings already; raise BindingsMax= in "
+                                      "tlobd.conf",
+                                      b->n_entries);
+                return -ENOSPC;
+        }
+        r = bpf_memory_reach(&b->bindings, (size_t) (entry - b->entries) + 1);
+        return r < 0 ? r : begin(b, entry, binding, file, ret_reason);
+}
+
 static int bpf_backend_add(Backend *backend, const Binding *binding, const BindingFile *file,
                            uint32_t *ret_index, char **ret_reason) {
         BpfBackend *b = BPF(backend);
@@ -176,17 +212,9 @@ static int bpf_backend_add(Backend *backend, const Binding *binding, const Bindi
         r = bpf_backend_leave_rewritten(b, binding);
         if (r < 0)
                 return r;
-        entry = bpf_entry_find_inherited(b, binding);
-        r = entry ? take_over(b, entry, binding, file, ret_reason) : 0;
-        if (r == 0) {
-                entry = find_free_entry(b);
-                if (!entry)
-                        return sentence_error(-ENOSPC, ret_reason,
-                                              "There are %zu bindings already; raise BindingsMax= "
-                                              "in tlobd.conf",
-                                              b->n_entries);
-                r = begin(b, entry, binding, file, ret_reason);
-        }
+        bpf_backend_begin_change(b);
+        r = put(b, binding, file, &entry, ret_reason);
+        bpf_backend_end_change(b);
         if (r < 0)
                 return r;
         share_ring(b);
@@ -427,7 +455,7 @@ static int bpf_backend_next_notice(Backend *backend, BackendNotice *ret) {
                 return 0;
         text = sentence_make("More than %zu threads have windows open at once; windows of "
                              "further threads are not measured: raise TasksMax= in tlobd.conf",
-                             b->tasks.n);
+                             b->tasks.memory.n);
         if (!text)
                 return 0;
         b->refusal_told = true;

@@ -80,7 +80,7 @@ typedef struct BpfBackend {
         UnwindTable unwind;
         UnitTable units;
         HistogramTable histograms;
-        struct tlob_binding *bindings; /* shared with the programs */
+        BpfMemory bindings; /* shared with the programs, as far as there ever were any */
         Detacher *detacher;
         Entry *entries;
         size_t n_entries;
@@ -98,6 +98,18 @@ typedef struct BpfBackend {
 static inline BpfBackend *BPF(Backend *backend) {
         return (BpfBackend *) backend;
 }
+
+/* What the programs see of a binding that is or was there. */
+static inline struct tlob_binding *bpf_backend_shared(const BpfBackend *b, size_t index) {
+        return (struct tlob_binding *) b->bindings.values + index;
+}
+
+/*
+ * Between these, what is measured changes: until then nothing is remembered by tasks
+ * (tlob_remembered), and what was remembered before is not believed any more.
+ */
+void bpf_backend_begin_change(const BpfBackend *b);
+void bpf_backend_end_change(const BpfBackend *b);
 
 /* As in BackendOps. */
 int bpf_backend_probe(char **ret_reason);

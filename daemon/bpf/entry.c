@@ -92,6 +92,14 @@ static uint64_t price_of(const BpfBackend *b, SiteKind kind, TraceEventKind even
         }
 }
 
+/*
+ * In a library, each process has a probe of its own at the place: as soon as there are two, none of
+ * the programs returns in the place of a task (return.bpf.h), and the kernel steps.
+ */
+static ProbeKind kind_at_worst(const Entry *entry, ProbeKind kind) {
+        return entry->by_process && kind == PROBE_RETURN ? PROBE_STEPPED : kind;
+}
+
 typedef struct SiteKeys {
         SiteKey start;
         SiteKey stop;
@@ -143,8 +151,8 @@ static int make_keys(const BpfBackend *b, const Entry *entry, const Binding *bin
         keys->stop.is_return = entry->stop == TLOB_STOP_RETURN_PROBE;
         keys->start.price_ns =
                 price_of(b, keys->start.kind, resolved->sites.start_event, resolved->start_kind);
-        keys->stop.price_ns =
-                price_of(b, keys->stop.kind, resolved->sites.stop_event, resolved->stop_kind);
+        keys->stop.price_ns = price_of(b, keys->stop.kind, resolved->sites.stop_event,
+                                       kind_at_worst(entry, resolved->stop_kind));
 
         r = key_take_site(&keys->start, &resolved->sites.start, &keys->places[0]);
         if (r < 0)
@@ -219,8 +227,10 @@ int bpf_entry_attach(BpfBackend *b, Entry *entry, const Binding *binding, const 
 int bpf_entry_set_cgroup(BpfBackend *b, const Entry *entry, uint64_t cgroup_id, unsigned level) {
         int r;
 
+        bpf_backend_begin_change(b);
         r = unit_table_set_cgroup(&b->units, entry->user.unit, cgroup_id,
                                   b->programs.root_level + level);
+        bpf_backend_end_change(b);
         /* Those that are there already. */
         if (r >= 0 && unit_table_is_followed(&b->units, entry->user.unit))
                 process_reader_request_round(&b->processes);
@@ -302,8 +312,10 @@ int bpf_entry_confine_again(BpfBackend *b, Entry *entry, const Binding *binding,
 void bpf_entry_detach(BpfBackend *b, Entry *entry) {
         entry->reach = site_table_get_reach(&b->start_sites, entry->start_site);
         entry->cost_ns = bpf_entry_get_cost(b, entry) - entry->cost_base_ns;
+        bpf_backend_begin_change(b);
         site_table_leave(&b->start_sites, entry->start_site, &entry->user);
         site_table_leave(&b->stop_sites, entry->stop_site, &entry->user);
+        bpf_backend_end_change(b);
         if (entry->has_frame)
                 unwind_table_leave(&b->unwind);
         if (entry->by_process)

@@ -59,9 +59,10 @@ static int check(const Abilities *abilities, TraceEventKind event, char **ret_re
                                                 "types of the kernel describe them");
         return abilities->tells_interrupts
                        ? 0
-                       : sentence_error(-EOPNOTSUPP, ret_reason,
-                                        "Events of the kernel can be measured on x86-64 only, and "
-                                        "where its types tell how it counts interrupts");
+                       : sentence_error(
+                                 -EOPNOTSUPP, ret_reason,
+                                 "Events of the kernel can be measured on x86-64 and arm64 only, "
+                                 "where its types tell how it counts interrupts");
 }
 
 int bpf_events_check(const Binding *binding, char **ret_reason) {

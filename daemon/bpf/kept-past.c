@@ -53,7 +53,10 @@ void kept_set_past(Kept *kept, uint32_t index, const Past *past) {
         set_id(binding->told_of, past->told_of);
 }
 
-/* The kept memory in the form of a past, which owns nothing of it. */
+/*
+ * The kept memory in the form of a past, which owns nothing of it. What probes have cost begins
+ * anew with each daemon.
+ */
 static Past view(const Kept *kept, uint32_t index) {
         KeptBinding *binding = &kept->bindings[index];
         Past past = {
@@ -62,6 +65,7 @@ static Past view(const Kept *kept, uint32_t index) {
                 .told_of = (char *) get_id(binding->told_of),
         };
 
+        past.statistics.cost_ns = 0;
         for (size_t i = 0; i < PAST_N_BUILDS; i++)
                 if (get_id(binding->build_ids[i]))
                         past.builds[i] = (PastBuild) {

@@ -17,19 +17,18 @@
 #include "bpf/opts.h"
 
 int lane_table_init(LaneTable *table, size_t n, const LaneMaps *maps, uint32_t *n_known) {
-        void *holders;
-        int r;
-
-        *table = (LaneTable) { .maps = *maps, .n_known = n_known };
+        *table = (LaneTable) {
+                .maps = *maps,
+                .n_known = n_known,
+                .holders = { .map_fd = maps->holders,
+                             .n = n * TLOB_LANES,
+                             .value_size = sizeof(struct tlob_lane_holder) },
+        };
         if (n == 0)
                 return 0;
         table->pages = calloc(n, sizeof(*table->pages));
         if (!table->pages)
                 return -ENOMEM;
-        r = bpf_memory_map(maps->holders, n * TLOB_LANES, sizeof(*table->holders), &holders);
-        if (r < 0)
-                return r;
-        table->holders = holders;
         table->n = n;
         return 0;
 }
@@ -43,7 +42,7 @@ void lane_table_done(LaneTable *table) {
         for (size_t i = 0; i < table->n; i++)
                 unmap_page(&table->pages[i]);
         free(table->pages);
-        bpf_memory_unmap(table->holders, table->n * TLOB_LANES, sizeof(*table->holders));
+        bpf_memory_done(&table->holders);
         *table = (LaneTable) {};
 }
 
@@ -70,7 +69,9 @@ static int take_page(LaneTable *table, uint32_t index, uint32_t pid, int map_fd)
         void *lanes;
         int r;
 
-        r = bpf_memory_map(map_fd, TLOB_LANES, sizeof(struct tlob_lane), &lanes);
+        r = bpf_memory_reach(&table->holders, ((size_t) index + 1) * TLOB_LANES);
+        if (r >= 0)
+                r = bpf_memory_map(map_fd, TLOB_LANES, sizeof(struct tlob_lane), &lanes);
         if (r < 0)
                 return r;
         table->pages[index] = (LanePage) { .lanes = lanes, .pid = pid };
@@ -79,12 +80,16 @@ static int take_page(LaneTable *table, uint32_t index, uint32_t pid, int map_fd)
         return 0;
 }
 
+static struct tlob_lane_holder *holders_of(const LaneTable *table, size_t page) {
+        return (struct tlob_lane_holder *) table->holders.values + page * TLOB_LANES;
+}
+
 /* Nobody takes it for another page of that process: those are milliseconds apart at least. */
 static void tag_page(LaneTable *table, uint32_t index) {
         uint32_t tag = (uint32_t) (now_ns() / 1000) & TLOB_LANE_TAG_MAX;
 
         for (size_t i = 0; i < TLOB_LANES; i++) {
-                table->holders[(size_t) index * TLOB_LANES + i].tag = tag;
+                holders_of(table, index)[i].tag = tag;
                 table->pages[index].lanes[i].tag = tag;
         }
 }
@@ -152,10 +157,6 @@ size_t lane_table_find(const LaneTable *table, uint32_t pid) {
                 if (table->pages[i].lanes && table->pages[i].pid == pid)
                         return i;
         return SIZE_MAX;
-}
-
-static const struct tlob_lane_holder *holders_of(const LaneTable *table, size_t page) {
-        return &table->holders[page * TLOB_LANES];
 }
 
 bool lane_table_is_in_use(const LaneTable *table, uint32_t index) {

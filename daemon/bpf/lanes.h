@@ -7,6 +7,7 @@
 
 #include "base/histogram.h"
 #include "bpf/layout.h"
+#include "bpf/memory.h"
 #include "report/violation.h"
 
 /*
@@ -31,8 +32,8 @@ typedef struct LaneTable {
         LanePage *pages;
         size_t n;
         size_t n_used;
-        struct tlob_lane_holder *holders; /* of all lanes of all pages */
-        uint32_t *n_known;                /* what the programs know of n_used; not owned */
+        BpfMemory holders; /* of all lanes of the pages that were ever given away */
+        uint32_t *n_known; /* what the programs know of n_used; not owned */
 } LaneTable;
 
 /* Here and below: returns 0 or a negative errno. After an error, lane_table_done() is due. */

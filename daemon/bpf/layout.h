@@ -191,13 +191,20 @@ struct tlob_call {
  * not count in those. Generations stay below that bit.
  */
 #define TLOB_COOKIE_WIDE (1ULL << 63)
+#define TLOB_NO_COOKIE   (~0ULL) /* of no probe: there is no such site */
 
 /*
  * A unit that bindings are confined to. Unit 0 stands for no confinement. One that does not run has
  * no cgroup, and nothing of it is measured.
  */
 #define TLOB_UNIT_NONE   0
-#define TLOB_UNIT_LEVELS 32 /* a unit must lie less deep: bits of unit_levels */
+#define TLOB_UNIT_LEVELS 32 /* a unit must lie less deep: bits of tlob_levels */
+
+/* Bit masks of the depths at which cgroups lie; bits are never taken away. */
+struct tlob_levels {
+        __u32 units;
+        __u32 instances; /* of templates; they are among the others */
+};
 
 struct tlob_unit {
         __u64 cgroup_id; /* 0: it does not run; else an id, or one of those below */
@@ -459,6 +466,20 @@ struct tlob_keyed {
 #define TLOB_CPU_LEFT 0xffff
 
 /*
+ * What a task remembers of a start with several bindings that was for just one of them: the next
+ * one there is for the same, if nothing was changed since.
+ */
+#define TLOB_REMEMBERED_MAX 4 /* of as many sites; a power of two */
+
+struct tlob_remembered {
+        __u64 cookie; /* 0: nothing */
+        __u64 cgroup_id;
+        __u64 changes; /* the number of them by then */
+        __u32 binding;
+        __u32 reserved;
+};
+
+/*
  * A task that has, or had, a window. The scheduler hooks add to the totals, whatever the number of
  * windows; a window is the difference of the totals between its start and its end.
  *
@@ -517,6 +538,7 @@ struct tlob_task {
          */
         __u64 open[TLOB_WINDOWS_MAX];
         struct tlob_window windows[TLOB_WINDOWS_MAX];
+        struct tlob_remembered remembered[TLOB_REMEMBERED_MAX];
 };
 
 /*

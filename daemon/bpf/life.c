@@ -161,7 +161,7 @@ Backend *bpf_backend_free(Backend *backend) {
         histogram_table_done(&b->histograms);
         join_server_free(b->joins);
         lane_table_done(&b->lanes);
-        bpf_memory_unmap(b->bindings, b->n_entries, sizeof(*b->bindings));
+        bpf_memory_done(&b->bindings);
         free(b->entries);
         safe_close(b->epoll_fd);
         process_reader_done(&b->processes);
@@ -304,7 +304,6 @@ static int init_lanes(BpfBackend *b, const BackendConfig *config) {
 /* What is shared with the programs. */
 static int init_tables(BpfBackend *b, const BackendConfig *config) {
         const struct tlob_bpf *bpf = b->programs.bpf;
-        void *bindings;
         int r;
 
         task_table_init(&b->tasks, bpf_map__fd(bpf->maps.tasks), config->tasks_max,
@@ -312,11 +311,14 @@ static int init_tables(BpfBackend *b, const BackendConfig *config) {
         r = init_units(b, config->bindings_max + 1);
         if (r < 0)
                 return r;
-        r = bpf_memory_map(bpf_map__fd(bpf->maps.bindings), b->n_entries, sizeof(*b->bindings),
-                           &bindings);
+        b->bindings = (BpfMemory) {
+                .map_fd = bpf_map__fd(bpf->maps.bindings),
+                .n = b->n_entries,
+                .value_size = sizeof(struct tlob_binding),
+        };
+        r = b->programs.inherits ? bpf_memory_reach(&b->bindings, b->n_entries) : 0;
         if (r < 0)
                 return r;
-        b->bindings = bindings;
         r = histogram_table_init(&b->histograms, b->n_entries, b->n_cpus,
                                  bpf_map__fd(bpf->maps.histograms));
         if (r < 0)

@@ -5,6 +5,9 @@
 #include <bpf/bpf.h>
 #include <sys/mman.h>
 
+/* So many values are mapped at least: a few pages. */
+#define MAPPED_MIN 64
+
 int bpf_memory_map(int map_fd, size_t n, size_t value_size, void **ret) {
         void *p;
 
@@ -13,6 +16,32 @@ int bpf_memory_map(int map_fd, size_t n, size_t value_size, void **ret) {
                 return -errno;
         *ret = p;
         return 0;
+}
+
+int bpf_memory_reach(BpfMemory *memory, size_t end) {
+        size_t n = MAPPED_MIN;
+        void *values;
+        int r;
+
+        if (end <= memory->n_mapped || memory->n_mapped == memory->n)
+                return 0;
+        while (n < end)
+                n *= 2;
+        if (n > memory->n)
+                n = memory->n;
+        r = bpf_memory_map(memory->map_fd, n, memory->value_size, &values);
+        if (r < 0)
+                return r;
+        bpf_memory_done(memory);
+        memory->values = values;
+        memory->n_mapped = n;
+        return 0;
+}
+
+void bpf_memory_done(BpfMemory *memory) {
+        bpf_memory_unmap(memory->values, memory->n_mapped, memory->value_size);
+        memory->values = NULL;
+        memory->n_mapped = 0;
 }
 
 bool bpf_memory_fits(int map_fd, uint32_t type, size_t value_size) {

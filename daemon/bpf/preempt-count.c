@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Both are variables of a CPU, and lie in its area for these where they lie in the area of every
- * other. The types say where. The address of a run queue can be had from any task, so nothing needs
- * the addresses of variables, which only kernels with CONFIG_KALLSYMS_ALL tell.
+ * On x86 both are variables of a CPU, and lie in its area for these where they lie in the area of
+ * every other. The types say where. The address of a run queue can be had from any task, so nothing
+ * needs the addresses of variables, which only kernels with CONFIG_KALLSYMS_ALL tell.
  */
 
 #include "bpf/preempt-count.h"
@@ -59,6 +59,18 @@ int64_t preempt_count_find(const struct btf *btf) {
                 return 0;
         return find_count(btf, &count) && find_variable(btf, "runqueues", &queue) ? count - queue
                                                                                   : 0;
+}
+
+#elif defined(__aarch64__)
+
+/* Of the task that runs there. */
+int64_t preempt_count_find(const struct btf *btf) {
+        uint32_t info, count;
+
+        if (!kernel_types_find_member(btf, "task_struct", "thread_info", &info) ||
+            !kernel_types_find_member(btf, "thread_info", "preempt_count", &count))
+                return 0;
+        return (info + count) / 8;
 }
 
 #else

@@ -9,8 +9,8 @@
 struct btf;
 
 /*
- * How far behind the run queue of a CPU that is, in bytes, by the types of the running kernel; 0:
- * they do not tell.
+ * How far behind the run queue of a CPU that is, in bytes, by the types of the running kernel; on
+ * arm64, how far behind the beginning of its task. 0: they do not tell.
  */
 int64_t preempt_count_find(const struct btf *btf);
 

@@ -125,12 +125,13 @@ static int run_round(ProcessReader *reader) {
                 r = consume(reader);
         if (r < 0)
                 return r;
-        /* Who was lost in the round is not gone. */
-        if (has_lost(reader))
-                return 0;
         reader->is_due = false;
         (void) eventfd_read(reader->round_fd, &nothing);
-        reader->handlers->on_end_round(reader->userdata);
+        /* Who was lost in the round is not gone. The next one can lose as many: not at once. */
+        if (has_lost(reader))
+                look_again_later(reader);
+        else
+                reader->handlers->on_end_round(reader->userdata);
         return 0;
 }
 

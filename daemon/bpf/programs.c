@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/system-call.h"
+#include "bpf/fentry.h"
 #include "bpf/hooks.h"
 #include "bpf/iterator.h"
 #include "bpf/layout-hash.h"
@@ -239,6 +240,13 @@ static void set_calls_of_32_bits(struct tlob_bpf *bpf) {
         }
 }
 
+static void unload(BpfPrograms *programs) {
+        tlob_bridge_bpf__destroy(programs->bridge);
+        programs->bridge = NULL;
+        tlob_bpf__destroy(programs->bpf);
+        programs->bpf = NULL;
+}
+
 /* The programs for a rung of the ladder of deadlines. */
 static int load_rung(BpfPrograms *programs, const BackendConfig *config, DeadlineMode mode) {
         struct tlob_bpf *bpf;
@@ -281,12 +289,11 @@ static int load_rung(BpfPrograms *programs, const BackendConfig *config, Deadlin
         }
         programs->bpf = bpf;
         programs->mode = mode;
-        if (mode == DEADLINE_FENTRY && load_bridge(programs) < 0) {
-                tlob_bridge_bpf__destroy(programs->bridge);
-                programs->bridge = NULL;
-                programs->mode = DEADLINE_SWITCH_TICK;
-        }
-        return 0;
+        if (mode == DEADLINE_FENTRY)
+                r = load_bridge(programs);
+        if (r < 0)
+                unload(programs);
+        return r;
 }
 
 /*
@@ -312,6 +319,8 @@ static int load_best(BpfPrograms *programs, const BackendConfig *config) {
              mode++) {
                 /* Kernels where a uprobe may arm timers have uprobe_multi links, and preempt. */
                 if (mode == DEADLINE_UPROBE && (!programs->multi || !programs->preemptible))
+                        continue;
+                if (mode == DEADLINE_FENTRY && !fentry_is_allowed())
                         continue;
                 r = load_with_stacks(programs, config, mode);
         }
@@ -513,8 +522,7 @@ int bpf_programs_attach(BpfPrograms *programs, KeptFormat *inherited) {
 }
 
 void bpf_programs_done(BpfPrograms *programs) {
-        tlob_bridge_bpf__destroy(programs->bridge);
-        tlob_bpf__destroy(programs->bpf);
+        unload(programs);
         *programs = (BpfPrograms) {};
 }
 

@@ -216,6 +216,6 @@ SiteReach site_table_get_reach(const SiteTable *table, uint32_t index) {
         SiteReach reach = site->reach;
 
         reach.n_processes = site->n_processes;
-        reach.n_outside = __atomic_load_n(&table->memory[index].n_outside, __ATOMIC_RELAXED);
+        reach.n_outside = __atomic_load_n(&site_shared(table, index)->n_outside, __ATOMIC_RELAXED);
         return reach;
 }

@@ -11,7 +11,7 @@ uint32_t site_index(const SiteTable *table, const Site *site) {
 }
 
 uint64_t site_table_cookie(const SiteTable *table, uint32_t site) {
-        return TLOB_COOKIE(site, table->memory[site].generation);
+        return TLOB_COOKIE(site, site_shared(table, site)->generation);
 }
 
 /*

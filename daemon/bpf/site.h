@@ -11,6 +11,7 @@
 #include "bpf/crowd.h"
 #include "bpf/detacher.h"
 #include "bpf/layout.h"
+#include "bpf/memory.h"
 #include "bpf/site-list.h"
 #include "bpf/uprobe.h"
 #include "bpf/user-events.h"
@@ -106,15 +107,19 @@ typedef struct SiteProbes {
 } SiteProbes;
 
 typedef struct SiteTable {
-        Site *items;              /* an index here is an index in the map */
-        struct tlob_site *memory; /* shared with the programs */
-        size_t n;
-        size_t end; /* no site from there on was ever in use */
+        Site *items;      /* an index here is an index in the map */
+        BpfMemory memory; /* shared with the programs, as far as sites were ever in use */
+        size_t end;       /* no site from there on was ever in use */
         SiteProbes probes;
         int scopes_fd;
         uint32_t *generation; /* of the site that was made last; not owned */
         uint32_t round;       /* see site_table_begin_round() */
 } SiteTable;
+
+/* What the programs see of a site that is or was in use. */
+static inline struct tlob_site *site_shared(const SiteTable *table, size_t site) {
+        return (struct tlob_site *) table->memory.values + site;
+}
 
 /*
  * The probes of a site, or of a call what tells of it: cookie says what they tell, pid where they

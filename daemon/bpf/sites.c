@@ -17,16 +17,14 @@
 
 #include "base/sentence.h"
 #include "bpf/hits.h"
-#include "bpf/memory.h"
 #include "bpf/site-processes.h"
 
 int site_table_init(SiteTable *table, size_t n, const SiteProbes *probes, int sites_fd,
                     int scopes_fd, uint32_t *generation) {
-        void *memory;
         int r;
 
         *table = (SiteTable) {
-                .n = n,
+                .memory = { .map_fd = sites_fd, .n = n, .value_size = sizeof(struct tlob_site) },
                 .probes = *probes,
                 .scopes_fd = scopes_fd,
                 .generation = generation,
@@ -34,12 +32,14 @@ int site_table_init(SiteTable *table, size_t n, const SiteProbes *probes, int si
         table->items = calloc(n, sizeof(*table->items));
         if (!table->items)
                 return -ENOMEM;
-        r = bpf_memory_map(sites_fd, n, sizeof(*table->memory), &memory);
+        /* Where none was ever made, none can have been left. */
+        if (*generation == 0)
+                return 0;
+        r = bpf_memory_reach(&table->memory, n);
         if (r < 0)
                 return r;
-        table->memory = memory;
         for (size_t i = 0; i < n; i++)
-                if (table->memory[i].generation) {
+                if (site_shared(table, i)->generation) {
                         table->items[i].is_inherited = true;
                         table->end = i + 1;
                 }
@@ -52,7 +52,7 @@ static bool is_dropped(const Site *site) {
 
 /* Of what is in a map: sites that are not there are nobody's any more. */
 static bool is_forgotten(const SiteTable *table, uint32_t site) {
-        return site >= table->n || is_dropped(&table->items[site]);
+        return site >= table->memory.n || is_dropped(&table->items[site]);
 }
 
 static void forget_scopes(SiteTable *table) {
@@ -93,7 +93,7 @@ void site_table_drop_unneeded(SiteTable *table) {
         for (size_t i = 0; i < table->end; i++) {
                 if (!is_dropped(&table->items[i]))
                         continue;
-                __atomic_store_n(&table->memory[i].generation, 0, __ATOMIC_RELEASE);
+                __atomic_store_n(&site_shared(table, i)->generation, 0, __ATOMIC_RELEASE);
                 table->items[i].is_inherited = false;
         }
 }
@@ -146,7 +146,7 @@ void site_table_done(SiteTable *table) {
                 site_key_done(&site->key);
         }
         free(table->items);
-        bpf_memory_unmap(table->memory, table->n, sizeof(*table->memory));
+        bpf_memory_done(&table->memory);
         *table = (SiteTable) {};
 }
 
@@ -172,7 +172,7 @@ static Site *site_table_find(SiteTable *table, const SiteKey *key) {
                 if (site->n_users == 0 && !site->is_inherited && !unused)
                         unused = site;
         }
-        if (!unused && table->end < table->n)
+        if (!unused && table->end < table->memory.n)
                 unused = &table->items[table->end++];
         return unused;
 }
@@ -202,7 +202,7 @@ static void leave_scope(SiteTable *table, uint32_t site, const SiteUser *user) {
 }
 
 static int join_lists(SiteTable *table, uint32_t index, const SiteUser *user) {
-        struct tlob_site *site = &table->memory[index];
+        struct tlob_site *site = site_shared(table, index);
         int r;
 
         if (site_list_add(site, user->binding))
@@ -215,7 +215,7 @@ static int join_lists(SiteTable *table, uint32_t index, const SiteUser *user) {
 }
 
 static void leave_lists(SiteTable *table, uint32_t index, const SiteUser *user) {
-        struct tlob_site *site = &table->memory[index];
+        struct tlob_site *site = site_shared(table, index);
 
         if (site_list_remove(site, user->binding))
                 return;
@@ -223,13 +223,54 @@ static void leave_lists(SiteTable *table, uint32_t index, const SiteUser *user) 
         leave_scope(table, index, user);
 }
 
-static void site_note_users(SiteTable *table, const Site *site) {
-        struct tlob_site *shared = &table->memory[site_index(table, site)];
-        bool apart = site_users_are_apart(site->users, site->n_users);
-        bool of_marks = site_users_are_of_marks(site->users, site->n_users);
+/* Do they have probes at one place, as in one process each, and in all? */
+static bool sites_meet(const Site *a, const Site *b) {
+        if (a->key.kind != b->key.kind || a->key.dev != b->key.dev || a->key.inode != b->key.inode)
+                return false;
+        for (size_t i = 0; i < a->key.n_offsets; i++)
+                for (size_t j = 0; j < b->key.n_offsets; j++)
+                        if (a->key.offsets[i] == b->key.offsets[j])
+                                return true;
+        return false;
+}
 
-        __atomic_store_n(&shared->apart, apart, __ATOMIC_RELEASE);
-        __atomic_store_n(&shared->whole_marks, of_marks, __ATOMIC_RELEASE);
+static bool is_of_marks(const Site *site) {
+        return site->n_users > 0 && site_users_are_of_marks(site->users, site->n_users);
+}
+
+/* Windows without traps are for one binding only. */
+static bool has_whole_marks(const SiteTable *table, const Site *site) {
+        if (!is_of_marks(site))
+                return false;
+        for (size_t i = 0; i < table->end; i++) {
+                const Site *other = &table->items[i];
+
+                if (other != site && other->n_users > 0 && sites_meet(other, site))
+                        return false;
+        }
+        return true;
+}
+
+static void note_marks(const SiteTable *table, const Site *site) {
+        __atomic_store_n(&site_shared(table, site_index(table, site))->whole_marks,
+                         has_whole_marks(table, site), __ATOMIC_RELEASE);
+}
+
+static void site_note_users(const SiteTable *table, const Site *site) {
+        bool apart = site_users_are_apart(site->users, site->n_users);
+
+        __atomic_store_n(&site_shared(table, site_index(table, site))->apart, apart,
+                         __ATOMIC_RELEASE);
+        note_marks(table, site);
+        if (site->n_users > 1)
+                return;
+        /* It has users for the first time, or none any more: that changes others, too. */
+        for (size_t i = 0; i < table->end; i++) {
+                const Site *other = &table->items[i];
+
+                if (other != site && is_of_marks(other) && sites_meet(other, site))
+                        note_marks(table, other);
+        }
 }
 
 static int site_add_user(Site *site, const SiteUser *user) {
@@ -331,14 +372,15 @@ uint64_t site_table_get_total_cost(const SiteTable *table) {
 
 bool site_table_is_missed(const SiteTable *table, uint32_t site, uint64_t n_hits) {
         uint64_t n = hits_read(table->probes.hits_fd, site, table->probes.n_cpus, 0);
-        uint64_t n_outside = __atomic_load_n(&table->memory[site].n_outside, __ATOMIC_RELAXED);
+        uint64_t n_outside =
+                __atomic_load_n(&site_shared(table, site)->n_outside, __ATOMIC_RELAXED);
 
         return n >= n_hits && n_outside >= n;
 }
 
 /* A site that nobody used: from its generation on, its probe can be told from those before it. */
 static int site_begin(SiteTable *table, Site *site, const SiteKey *key, int file_fd) {
-        struct tlob_site *shared = &table->memory[site_index(table, site)];
+        struct tlob_site *shared = site_shared(table, site_index(table, site));
         SiteKey copy;
         int r;
 
@@ -365,7 +407,8 @@ static void site_end(SiteTable *table, Site *site) {
         site->users = NULL;
         site_forget_processes(table, site);
         site_key_done(&site->key);
-        __atomic_store_n(&table->memory[site_index(table, site)].generation, 0, __ATOMIC_RELEASE);
+        __atomic_store_n(&site_shared(table, site_index(table, site))->generation, 0,
+                         __ATOMIC_RELEASE);
 }
 
 /* One more user: on the list, and with a probe that is set. */
@@ -397,6 +440,9 @@ int site_table_join(SiteTable *table, const SiteKey *key, int file_fd, const Sit
         Site *site;
         int r;
 
+        r = bpf_memory_reach(&table->memory, table->end + 1);
+        if (r < 0)
+                return r;
         site = site_table_find(table, key);
         if (!site)
                 return join_error(-ENOSPC, NULL, key, user, ret_reason);
@@ -421,10 +467,9 @@ void site_table_leave(SiteTable *table, uint32_t index, const SiteUser *user) {
 
         leave_lists(table, index, user);
         site_remove_user(site, user);
-        if (site->n_users > 0) {
-                site_note_users(table, site);
+        site_note_users(table, site);
+        if (site->n_users > 0)
                 return;
-        }
         site_end(table, site);
         detacher_push(table->probes.detacher, TAKE_PTR(site->uprobe));
 }

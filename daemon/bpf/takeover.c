@@ -160,7 +160,7 @@ static void remove_inherited(BpfBackend *b, Entry *entry) {
         Statistics final = {}, removed = {};
         Histogram lengths = {};
 
-        __atomic_store_n(&b->bindings[index].generation, 0, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&bpf_backend_shared(b, index)->generation, 0, __ATOMIC_SEQ_CST);
         lane_table_withdraw(&b->lanes, entry->generation);
         bpf_entry_forget(b, entry);
         /* What ends by itself until then is in the books. */
@@ -247,7 +247,7 @@ static int inherit_lengths(BpfBackend *b) {
         int r = histogram_table_inherit(&b->histograms);
 
         for (uint32_t i = 0; r >= 0 && i < b->n_entries; i++)
-                if (b->bindings[i].generation && b->kept->bindings[i].has_base_lengths)
+                if (bpf_backend_shared(b, i)->generation && b->kept->bindings[i].has_base_lengths)
                         r = histogram_table_set_base(&b->histograms, i, &b->kept->base_lengths[i]);
         return r;
 }
@@ -274,7 +274,7 @@ int bpf_backend_inherit(BpfBackend *b) {
         b->was_complete = common->is_complete;
         common->is_complete = false;
         for (size_t i = 0; i < b->n_entries; i++) {
-                struct tlob_binding *shared = &b->bindings[i];
+                struct tlob_binding *shared = bpf_backend_shared(b, i);
                 Entry *entry = &b->entries[i];
 
                 if (!shared->generation)
@@ -316,7 +316,7 @@ void bpf_backend_leave_predecessor(BpfBackend *b) {
                 return;
         b->predecessor = detacher_free(b->predecessor);
         for (size_t i = 0; i < b->n_entries; i++)
-                leave_probes_before(&b->bindings[i]);
+                leave_probes_before(bpf_backend_shared(b, i));
         site_table_drop_inherited(&b->start_sites);
         site_table_drop_inherited(&b->stop_sites);
         calls_drop_inherited(&b->calls);

@@ -5,9 +5,6 @@
  * changing the same memory. A window is ended by whoever swaps its claim to "closed". The totals of
  * a task are read under its sequence count, as the programs do, which here may be in the middle of
  * a change on another CPU.
- *
- * The kernel counts each page of a map that is mapped as memory of the daemon. Of the slots, of
- * which there are thousands, most were never in use: those are not mapped.
  */
 
 #include "bpf/tasks.h"
@@ -16,37 +13,21 @@
 
 #include "base/clock.h"
 #include "bpf/layout.h"
-#include "bpf/memory.h"
-
-/* So many slots are mapped at least: a few pages. */
-#define MAPPED_MIN 64
 
 void task_table_init(TaskTable *table, int map_fd, size_t n, const uint32_t *end) {
-        *table = (TaskTable) { .map_fd = map_fd, .n = n, .end = end };
+        *table = (TaskTable) {
+                .memory = { .map_fd = map_fd, .n = n, .value_size = sizeof(struct tlob_task) },
+                .end = end,
+        };
 }
 
 void task_table_done(TaskTable *table) {
-        bpf_memory_unmap(table->tasks, table->n_mapped, sizeof(*table->tasks));
+        bpf_memory_done(&table->memory);
         *table = (TaskTable) {};
 }
 
-/* Maps the slots up to there, and as many again: so that happens a few times only. */
-static int table_map(TaskTable *table, size_t end) {
-        size_t n = MAPPED_MIN;
-        void *memory;
-        int r;
-
-        while (n < end)
-                n *= 2;
-        if (n > table->n)
-                n = table->n;
-        r = bpf_memory_map(table->map_fd, n, sizeof(*table->tasks), &memory);
-        if (r < 0)
-                return r;
-        bpf_memory_unmap(table->tasks, table->n_mapped, sizeof(*table->tasks));
-        table->tasks = memory;
-        table->n_mapped = n;
-        return 0;
+static struct tlob_task *task_at(const TaskTable *table, size_t slot) {
+        return (struct tlob_task *) table->memory.values + slot;
 }
 
 /*
@@ -57,20 +38,23 @@ static int table_has(TaskTable *table, size_t slot) {
         size_t end = __atomic_load_n(table->end, __ATOMIC_RELAXED);
         int r;
 
-        if (end > table->n)
-                end = table->n;
+        if (end > table->memory.n)
+                end = table->memory.n;
         if (slot >= end)
                 return 0;
-        r = slot < table->n_mapped ? 0 : table_map(table, end);
+        r = slot < table->memory.n_mapped ? 0 : bpf_memory_reach(&table->memory, end);
         return r < 0 ? r : 1;
 }
 
 bool task_table_has_process(TaskTable *table, uint32_t pid) {
-        for (size_t i = 0; table_has(table, i) > 0; i++)
-                if (__atomic_load_n(&table->tasks[i].task, __ATOMIC_RELAXED) &&
-                    !__atomic_load_n(&table->tasks[i].owner, __ATOMIC_RELAXED) &&
-                    __atomic_load_n(&table->tasks[i].pid, __ATOMIC_RELAXED) == pid)
+        for (size_t i = 0; table_has(table, i) > 0; i++) {
+                const struct tlob_task *t = task_at(table, i);
+
+                if (__atomic_load_n(&t->task, __ATOMIC_RELAXED) &&
+                    !__atomic_load_n(&t->owner, __ATOMIC_RELAXED) &&
+                    __atomic_load_n(&t->pid, __ATOMIC_RELAXED) == pid)
                         return true;
+        }
         return false;
 }
 
@@ -87,7 +71,7 @@ int task_table_count(TaskTable *table, uint64_t generation, uint64_t *ret) {
         int r;
 
         for (size_t i = 0; (r = table_has(table, i)) > 0; i++)
-                n += task_count(&table->tasks[i], generation);
+                n += task_count(task_at(table, i), generation);
         if (r >= 0)
                 *ret = n;
         return r;
@@ -98,7 +82,7 @@ int task_table_visit(TaskTable *table, uint64_t generation, TaskTableVisitor vis
         int r;
 
         for (size_t i = 0; (r = table_has(table, i)) > 0; i++) {
-                if (task_count(&table->tasks[i], generation) > 0)
+                if (task_count(task_at(table, i), generation) > 0)
                         r = visitor((uint32_t) i, userdata);
                 if (r < 0)
                         return r;
@@ -187,6 +171,6 @@ int task_table_end(TaskTable *table, uint64_t generation, TaskTableHandler handl
         int r;
 
         for (size_t i = 0; (r = table_has(table, i)) > 0; i++)
-                task_end(&table->tasks[i], generation, handler, userdata);
+                task_end(task_at(table, i), generation, handler, userdata);
         return r;
 }

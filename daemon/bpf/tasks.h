@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bpf/memory.h"
 #include "report/violation.h"
 
 /*
@@ -15,10 +16,7 @@
  */
 
 typedef struct TaskTable {
-        int map_fd;
-        struct tlob_task *tasks; /* NULL: nothing is mapped yet */
-        size_t n_mapped;
-        size_t n;
+        BpfMemory memory;
         const uint32_t *end; /* no slot from *end on was ever in use */
 } TaskTable;
 

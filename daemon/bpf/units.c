@@ -116,7 +116,7 @@ static int inherit(UnitTable *table) {
         return r;
 }
 
-int unit_table_init(UnitTable *table, size_t n, const UnitMaps *maps, uint32_t *levels,
+int unit_table_init(UnitTable *table, size_t n, const UnitMaps *maps, struct tlob_levels *levels,
                     uint32_t *n_followed, unsigned root_level, KeptUnit *kept) {
         void *memory;
         int r;
@@ -358,6 +358,11 @@ static int is_instance(const Template *template, const char *name) {
                streq(name + n - suffix, template->suffix);
 }
 
+/* At which depths a task's cgroups have to be looked at. */
+static void level_add(UnitTable *table, unsigned level) {
+        __atomic_fetch_or(&table->levels->units, UINT32_C(1) << level, __ATOMIC_RELAXED);
+}
+
 static int note_instance(UnitTable *table, const Template *template, int dir_fd, const char *name,
                          unsigned level) {
         struct stat st;
@@ -367,7 +372,8 @@ static int note_instance(UnitTable *table, const Template *template, int dir_fd,
         if (level >= TLOB_UNIT_LEVELS || fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
                 return 0;
         id = st.st_ino;
-        __atomic_fetch_or(table->levels, UINT32_C(1) << level, __ATOMIC_RELAXED);
+        level_add(table, level);
+        __atomic_fetch_or(&table->levels->instances, UINT32_C(1) << level, __ATOMIC_RELAXED);
         __atomic_fetch_or(&table->memory[template->unit].levels, UINT32_C(1) << level,
                           __ATOMIC_RELAXED);
         return bpf_map_update_elem(table->instances_fd, &id, &template->unit, BPF_ANY);
@@ -414,7 +420,7 @@ int unit_table_set_template(UnitTable *table, uint32_t unit, const char *name, u
                 return 0;
         template.prefix = (size_t) (at + 1 - name);
         template.suffix = at + 1;
-        __atomic_fetch_or(table->levels, UINT32_C(1) << level, __ATOMIC_RELAXED);
+        level_add(table, level);
         __atomic_store_n(&u->level, level, __ATOMIC_RELAXED);
         __atomic_store_n(&u->cgroup_id, TLOB_CGROUP_MANY, __ATOMIC_RELEASE);
         return find_instances(table, &template, cgroup_open_root(), table->root_level + 1);
@@ -554,7 +560,7 @@ int unit_table_set_cgroup(UnitTable *table, uint32_t unit, uint64_t cgroup_id, u
 
         if (bpf_map_update_elem(table->by_cgroup_fd, &cgroup_id, &unit, BPF_ANY) < 0)
                 return -errno;
-        __atomic_fetch_or(table->levels, UINT32_C(1) << level, __ATOMIC_RELAXED);
+        level_add(table, level);
         if (!table->items[unit].path)
                 __atomic_store_n(&u->cgroup_id, 0, __ATOMIC_RELEASE);
         __atomic_store_n(&u->level, level, __ATOMIC_RELAXED);

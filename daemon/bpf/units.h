@@ -22,8 +22,8 @@ typedef struct UnitTable {
         int by_path_fd;
         int instances_fd;
         int spares_fd;
-        uint32_t *levels;     /* in the programs' memory */
-        uint32_t *n_followed; /* the same */
+        struct tlob_levels *levels; /* in the programs' memory */
+        uint32_t *n_followed;       /* the same */
         unsigned root_level;
         unsigned n_pending;
         KeptUnit *kept; /* of each unit, for the next daemon; not owned; NULL: there is none */
@@ -39,7 +39,7 @@ typedef struct UnitMaps {
  * root lies that we see. kept: as in UnitTable; what is in it and in the maps is there until
  * unit_table_drop_inherited().
  */
-int unit_table_init(UnitTable *table, size_t n, const UnitMaps *maps, uint32_t *levels,
+int unit_table_init(UnitTable *table, size_t n, const UnitMaps *maps, struct tlob_levels *levels,
                     uint32_t *n_followed, unsigned root_level, KeptUnit *kept);
 void unit_table_done(UnitTable *table);
 

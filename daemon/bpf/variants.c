@@ -46,11 +46,6 @@ static void select_programs(const struct tlob_bpf *bpf, bool multi, DeadlineMode
                               all[i] == variant_stop(bpf, multi) ||
                               all[i] == variant_unwind(bpf, multi);
 
-                /* In case that the bridge cannot be had. */
-                if (mode == DEADLINE_FENTRY)
-                        needed =
-                                needed || all[i] == variant_start(bpf, multi, DEADLINE_SWITCH_TICK);
-
                 (void) bpf_program__set_autoload(all[i], needed);
                 if (needed && multi)
                         uprobe_multi_prepare(all[i]);

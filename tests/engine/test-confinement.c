@@ -5,11 +5,14 @@
  * services. The victim is moved in before its first window.
  */
 
+#include <bpf/bpf.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include "binding/keys.h"
 #include "binding/resolve.h"
+#include "bpf/backend.h"
+#include "bpf/skeleton.h"
 #include "bpf/uprobe.h"
 #include "cgroup.h"
 #include "engine.h"
@@ -30,6 +33,10 @@ static void make_groups(void) {
         (void) mkdirat(root_fd, SLICE, 0755);
         (void) mkdirat(root_fd, ONE, 0755);
         (void) mkdirat(root_fd, TWO, 0755);
+}
+
+static void make_group(const char *group) {
+        assert_int_equal(mkdirat(root_fd, group, 0755), 0);
 }
 
 static void remove_groups(void) {
@@ -181,6 +188,87 @@ static void test_many_units_on_one_site(void **state) {
                         assert_int_equal(starts(engine, index[i]), 0);
 }
 
+/* Whether any task remembers a start of that binding, and nothing was changed since. */
+static bool is_remembered(const Engine *engine, uint32_t index) {
+        const struct tlob_bpf *bpf = ((const BpfBackend *) engine->backend)->programs.bpf;
+
+        for (uint32_t slot = 0; slot < bpf->bss->slots_end; slot++) {
+                struct tlob_task task;
+
+                assert_int_equal(bpf_map_lookup_elem(bpf_map__fd(bpf->maps.tasks), &slot, &task),
+                                 0);
+                for (size_t i = 0; i < TLOB_REMEMBERED_MAX; i++)
+                        if (task.remembered[i].cookie && task.remembered[i].binding == index &&
+                            task.remembered[i].changes == bpf->bss->n_changes)
+                                return true;
+        }
+        return false;
+}
+
+/* To the next word that it says. */
+static void go_on(Victim *victim, const char *word) {
+        victim_continue(victim);
+        victim_expect(victim, word);
+}
+
+/*
+ * Of several bindings at a site a task remembers the one that it was for, until any are changed, or
+ * it moves.
+ */
+static void test_what_a_start_was_for_is_remembered(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t one = add(engine, "one.service"), two = add(engine, "two.service"),
+                 slice = add(engine, SLICE), inner = add(engine, "new@c.service"), all;
+
+        make_group(INNER);
+        run_unit(engine, one, ONE);
+        run_unit(engine, two, TWO);
+        run_unit(engine, inner, INNER);
+        victim_start(&victim, "say:ready a( ) a( ) say:once a( ) say:all a( ) say:without a( ) "
+                              "say:slice a( ) say:inside a( ) say:removed a( ) a( )");
+        victim_expect(&victim, "ready");
+        move(victim.pid, ONE);
+        go_on(&victim, "once");
+        assert_int_equal(starts(engine, one), 2);
+        assert_true(is_remembered(engine, one));
+
+        all = engine_add(engine, FUNCTION("a", "10s"), NULL);
+        assert_false(is_remembered(engine, one));
+        go_on(&victim, "all");
+        assert_int_equal(starts(engine, one), 3);
+        assert_int_equal(starts(engine, all), 1);
+
+        engine_remove(engine, all, NULL);
+        go_on(&victim, "without");
+        assert_int_equal(starts(engine, one), 4);
+        assert_true(is_remembered(engine, one));
+
+        run_unit(engine, slice, SLICE);
+        go_on(&victim, "slice");
+        assert_int_equal(starts(engine, one), 5);
+        assert_int_equal(starts(engine, slice), 1);
+
+        run_unit(engine, slice, NULL);
+        go_on(&victim, "inside");
+        assert_true(is_remembered(engine, one));
+        move(victim.pid, INNER);
+        go_on(&victim, "removed");
+        assert_int_equal(starts(engine, one), 7);
+        assert_int_equal(starts(engine, inner), 1);
+
+        move(victim.pid, ONE);
+        engine_remove(engine, one, NULL);
+        one = add(engine, "one.service");
+        run_unit(engine, one, ONE);
+        victim_continue(&victim);
+        victim_finish(&victim);
+        assert_int_equal(starts(engine, one), 2);
+        assert_int_equal(starts(engine, inner), 1);
+        assert_int_equal(starts(engine, two), 0);
+        assert_int_equal(starts(engine, slice), 1);
+}
+
 /* A window belongs to the task that began it, wherever that goes. */
 static void test_a_window_ends_where_its_task_is(void **state) {
         _cleanup_(victim_done) Victim victim = {};
@@ -192,8 +280,7 @@ static void test_a_window_ends_where_its_task_is(void **state) {
         victim_start(&victim, "say:ready a( say:inside )");
         victim_expect(&victim, "ready");
         move(victim.pid, ONE);
-        victim_continue(&victim);
-        victim_expect(&victim, "inside");
+        go_on(&victim, "inside");
         move(victim.pid, TWO);
         victim_continue(&victim);
         victim_finish(&victim);
@@ -216,10 +303,6 @@ static uint32_t add_spare(Engine *engine, unsigned number) {
         binding->cgroup.path = strdup("/elsewhere.slice/new@any.service");
         binding->spare = number;
         return engine_add_binding(engine, binding);
-}
-
-static void make_group(const char *group) {
-        assert_int_equal(mkdirat(root_fd, group, 0755), 0);
 }
 
 static size_t instances(const Engine *engine, uint32_t index) {
@@ -469,6 +552,8 @@ ENGINE_TESTS(confinement) {
                 cmocka_unit_test_setup_teardown(test_each_window_counts_where_it_belongs, setup,
                                                 teardown),
                 cmocka_unit_test_setup_teardown(test_many_units_on_one_site, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_what_a_start_was_for_is_remembered, setup,
+                                                teardown),
                 cmocka_unit_test_setup_teardown(test_a_window_ends_where_its_task_is, setup,
                                                 teardown),
                 cmocka_unit_test_setup_teardown(test_an_instance_takes_a_spare, setup, teardown),

@@ -57,6 +57,9 @@ static Counters counters(Engine *engine, uint32_t index) {
         return engine_statistics(engine, index).counters;
 }
 
+/* System calls can be measured there only. */
+#ifdef __x86_64__
+
 static void test_windows_are_counted_and_are_as_long_as_they_are(void **state) {
         static const uint64_t lengths[] = { 3, 5, 9, 2 };
         Engine *engine = *state;
@@ -200,6 +203,8 @@ static void test_many_threads(void **state) {
         assert_int_equal(c.nested + c.unmatched, 0);
 }
 
+#endif
+
 /*
  * Whoever waits for a process is told of its end, by a signal, while its last thread still runs:
  * the window that this one begins ends with the thread, a moment later.
@@ -248,6 +253,8 @@ static void test_interrupts_are_nobodys(void **state) {
         assert_ok(sched_setaffinity(0, sizeof(all), &all));
 }
 
+#ifdef __x86_64__
+
 /* Threads of the kernel do. That can be told after a while, and is not said of others. */
 static void test_a_stop_that_no_task_comes_to(void **state) {
         Engine *engine = *state;
@@ -273,6 +280,8 @@ static void test_a_stop_that_no_task_comes_to(void **state) {
         assert_int_equal(counters(engine, wrong).nested, 999);
         assert_int_equal(counters(engine, wrong).ended[TLOB_END_EXIT], 1);
 }
+
+#endif
 
 #define EVENT_GROUP "tlob_test"
 
@@ -400,6 +409,7 @@ static void test_events_that_cannot_be(void **state) {
 
 ENGINE_TESTS(events) {
         const struct CMUnitTest tests[] = {
+#ifdef __x86_64__
                 TEST(test_windows_are_counted_and_are_as_long_as_they_are),
                 TEST(test_a_budget_runs_out_in_sleep),
                 TEST(test_a_budget_runs_out_on_a_cpu),
@@ -408,6 +418,7 @@ ENGINE_TESTS(events) {
                 TEST(test_the_past_keeps_its_price),
                 TEST(test_many_threads),
                 TEST(test_a_stop_that_no_task_comes_to),
+#endif
                 TEST(test_interrupts_are_nobodys),
                 TEST(test_probes_that_others_have_defined),
                 TEST(test_events_of_calls_are_their_numbers),

@@ -322,6 +322,12 @@ static void assert_refused(const char *const *keys, const char *words) {
 #define REFUSED(words, ...)                                                                        \
         assert_refused(KEYS("Executable", juggler_path(), "BudgetSec", "1s", __VA_ARGS__), words)
 
+#ifdef __x86_64__
+#define SECOND_INSTRUCTION "+1"
+#else
+#define SECOND_INSTRUCTION "+4"
+#endif
+
 static void test_refused(void **state) {
         (void) state;
         REFUSED("has a key at some of its places only", "Mark", "torch");
@@ -330,7 +336,7 @@ static void test_refused(void **state) {
         REFUSED("only the first 6 arguments", "Start", "juggler_throw", "Stop", "juggler_catch",
                 "Key", "arg7");
         REFUSED("not the beginning of a function", "Start", "juggler_throw", "Stop",
-                "juggler_catch+1", "Key", "arg1");
+                "juggler_catch" SECOND_INSTRUCTION, "Key", "arg1");
         REFUSED("not possible with Stop=return", "Function", "juggler_throw", "Key", "arg1");
         REFUSED("no budget of a state", "Mark", "ball", "SleepingBudgetSec", "1ms");
         REFUSED("a budget of a state", "Start", "juggler_throw", "Stop", "juggler_catch", "Key",

@@ -141,6 +141,8 @@ static void test_calls_and_a_window(void **state) {
         calls_and_a_window(*state, false);
 }
 
+#ifdef __x86_64__
+
 /* Until it says that word; the back end is looked at meanwhile, as somebody wants to join. */
 static void step_and_join(const Daemon *d, Victim *victim, const char *word) {
         struct pollfd out = { .fd = fileno(victim->out), .events = POLLIN };
@@ -201,6 +203,8 @@ static void test_joined(void **state) {
 static void test_joined_other_build(void **state) {
         joined(*state, true);
 }
+
+#endif
 
 #define HOOK "hook_"
 
@@ -490,8 +494,10 @@ static int tear_down_service(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(test_calls_and_a_window),
+#ifdef __x86_64__
                 TEST(test_joined),
                 TEST(test_joined_other_build),
+#endif
                 TEST(test_other_build),
                 TEST(test_again_and_again),
                 TEST_SERVICE(test_system_calls),

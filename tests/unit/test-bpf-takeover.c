@@ -32,7 +32,7 @@ static void fixture_init(Fixture *f) {
                 },
         };
         b->entries = f->entries;
-        b->bindings = f->bindings;
+        b->bindings.values = f->bindings;
         b->n_entries = N_BINDINGS;
         b->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
         assert_ok(kept_new(&format, &b->kept));

@@ -92,16 +92,16 @@ static void test_mapped_as_used(void **state) {
         Slots *slots = *state;
 
         assert_int_equal(count(slots), 0);
-        assert_int_equal(slots->table.n_mapped, 0);
+        assert_int_equal(slots->table.memory.n_mapped, 0);
         open_window(slots, 0, 0, GENERATION);
         assert_int_equal(count(slots), 1);
-        assert_true(slots->table.n_mapped < N_SLOTS / 4);
+        assert_true(slots->table.memory.n_mapped < N_SLOTS / 4);
         open_window(slots, N_SLOTS / 2, 1, GENERATION);
         assert_int_equal(count(slots), 2);
-        assert_true(slots->table.n_mapped > N_SLOTS / 2);
+        assert_true(slots->table.memory.n_mapped > N_SLOTS / 2);
         open_window(slots, N_SLOTS - 1, 7, GENERATION);
         assert_int_equal(count(slots), 3);
-        assert_int_equal(slots->table.n_mapped, N_SLOTS);
+        assert_int_equal(slots->table.memory.n_mapped, N_SLOTS);
         /* Whatever the programs say. */
         slots->end = UINT32_MAX;
         assert_int_equal(count(slots), 3);
@@ -135,15 +135,15 @@ static void test_end(void **state) {
 /* None is ended, and that is said: then it can be done later. */
 static void test_not_mapped(void **state) {
         Slots *slots = *state;
-        int fd = slots->table.map_fd;
+        int fd = slots->table.memory.map_fd;
         uint64_t n;
 
         open_window(slots, 0, 0, GENERATION);
-        slots->table.map_fd = -EBADF;
+        slots->table.memory.map_fd = -EBADF;
         assert_int_equal(task_table_count(&slots->table, GENERATION, &n), -EBADF);
         assert_int_equal(task_table_end(&slots->table, GENERATION, on_end, slots), -EBADF);
         assert_int_equal(slots->n_ended, 0);
-        slots->table.map_fd = fd;
+        slots->table.memory.map_fd = fd;
         assert_ok(task_table_end(&slots->table, GENERATION, on_end, slots));
         assert_int_equal(slots->n_ended, 1);
 }

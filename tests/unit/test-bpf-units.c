@@ -18,7 +18,8 @@
 typedef struct Fixture {
         UnitTable table;
         UnitMaps maps;
-        uint32_t levels, n_followed;
+        struct tlob_levels levels;
+        uint32_t n_followed;
         KeptUnit kept[N_UNITS];
         struct tlob_unit memory[N_UNITS]; /* what the map begins with */
 } Fixture;

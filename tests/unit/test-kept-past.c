@@ -35,6 +35,7 @@ static void test_is_what_it_was(void **state) {
         add(&past, "aa", 3, 5);
         add(&past, "bb", 4, 7);
         past.told_of = strdup("bb");
+        past.statistics.cost_ns = 1000;
         kept_set_past(kept, 1, &past);
         assert_ok(kept_add_past(kept, 1, &read));
         assert_int_equal(read.statistics.counters.starts, 12);
@@ -44,6 +45,8 @@ static void test_is_what_it_was(void **state) {
         assert_string_equal(read.builds[1].id, "aa");
         assert_int_equal(read.builds[1].lengths->counts[3], 5);
         assert_string_equal(read.told_of, "bb");
+        /* Beside what probes have cost. */
+        assert_int_equal(read.statistics.cost_ns, 0);
 
         /* Its neighbours have none. */
         assert_ok(kept_add_past(kept, 0, &other));

@@ -67,13 +67,9 @@ static __always_inline void call_hit(struct hit *hit, __u64 cookie)
  */
 __noinline int call_starts(__u32 role, __u32 number, __u32 call)
 {
-	struct hit hit = {
-		.level = LEVEL_UNKNOWN,
-		.side = SIDE_START,
-		.call = call,
-	};
 	__u64 cookie, cookie_before;
 	struct tlob_task *t;
+	struct hit hit;
 	__u32 slot;
 
 	if (role >= TLOB_CALL_ROLES || number >= TLOB_CALLS_MAX)
@@ -82,6 +78,8 @@ __noinline int call_starts(__u32 role, __u32 number, __u32 call)
 	cookie_before = READ_ONCE(calls[role][number].cookie_before);
 	if (!cookie && !cookie_before)
 		return 0;
+	hit_init(&hit, SIDE_START);
+	hit.call = call;
 	task_current(bpf_get_current_task_btf(), &hit.slot);
 	if (cookie)
 		call_hit(&hit, cookie);
@@ -100,24 +98,23 @@ __noinline int call_starts(__u32 role, __u32 number, __u32 call)
  */
 __noinline int call_stops(__u32 role, __u32 number)
 {
-	struct hit hit = {
-		.level = LEVEL_UNKNOWN,
-		.side = SIDE_STOP,
-	};
-	__u64 cookie_before;
+	__u64 cookie, cookie_before;
 	struct snapshot *at;
+	struct hit hit;
 	__u32 key = role == TLOB_CALL_END_STOPS;
 
 	at = bpf_map_lookup_elem(&call_moments, &key);
 	if (!at || role >= TLOB_CALL_ROLES || number >= TLOB_CALLS_MAX)
 		return 0;
-	hit.cookie = READ_ONCE(calls[role][number].cookie);
+	cookie = READ_ONCE(calls[role][number].cookie);
 	cookie_before = READ_ONCE(calls[role][number].cookie_before);
-	if (!hit.cookie && !cookie_before)
+	if (!cookie && !cookie_before)
 		return 0;
-	if (hit.cookie)
+	hit_init(&hit, SIDE_STOP);
+	hit.cookie = cookie;
+	if (cookie)
 		hit_stop(&hit, at);
-	if (cookie_before && cookie_before != hit.cookie) {
+	if (cookie_before && cookie_before != cookie) {
 		hit.cookie = cookie_before;
 		hit_stop(&hit, at);
 	}

@@ -283,7 +283,7 @@ __noinline int window_check(__u32 slot, __u32 place, const struct snapshot *at, 
 	 */
 	w = window_at(t, place);
 	v.claim = READ_ONCE(w->claim);
-	ordered();
+	ordered(&t->sequence);
 	generation = READ_ONCE(*open_at(t, place));
 	binding = READ_ONCE(w->binding);
 	if (!generation || v.claim == TLOB_CLAIM_CLOSED ||
@@ -322,7 +322,7 @@ static __always_inline int task_check(__u32 slot)
 		return 0;
 
 	n_opens = READ_ONCE(t->n_opens);
-	ordered();
+	ordered(&t->sequence);
 	next_read(&before, t);
 	if (!task_snapshot_remote(t, &at, &state))
 		return 1;

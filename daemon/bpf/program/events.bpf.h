@@ -45,14 +45,12 @@ static __always_inline void event_arm(__u32 slot)
 
 static __always_inline __u32 on_event_start(void *ctx)
 {
-	struct hit hit = {
-		.cookie = bpf_get_attach_cookie(ctx),
-		.level = LEVEL_UNKNOWN,
-		.side = SIDE_START,
-		.slot = NO_SLOT,
-	};
-	struct tlob_site *site = site_find(&start_sites, hit.cookie);
+	struct tlob_site *site;
+	struct hit hit;
 
+	hit_init(&hit, SIDE_START);
+	hit.cookie = bpf_get_attach_cookie(ctx);
+	site = site_find(&start_sites, hit.cookie);
 	if (!site)
 		return NO_SLOT;
 	if (event_is_of_task())
@@ -79,15 +77,13 @@ int event_start_arm(void *ctx)
 SEC("tp")
 int event_stop(void *ctx)
 {
-	struct hit hit = {
-		.cookie = bpf_get_attach_cookie(ctx),
-		.level = LEVEL_UNKNOWN,
-		.side = SIDE_STOP,
-		.slot = NO_SLOT,
-	};
-	struct tlob_site *site = site_find(&stop_sites, hit.cookie);
 	struct snapshot at = {};
+	struct tlob_site *site;
+	struct hit hit;
 
+	hit_init(&hit, SIDE_STOP);
+	hit.cookie = bpf_get_attach_cookie(ctx);
+	site = site_find(&stop_sites, hit.cookie);
 	if (!site)
 		return 0;
 	if (event_is_of_task()) {

@@ -75,7 +75,17 @@ struct stack_range {
 	__u64 end; /* 0: nobody knows */
 };
 
+#if defined(__TARGET_ARCH_x86) || defined(__TARGET_ARCH_arm64)
+
+/* Where libc keeps the thread's data. */
+static __always_inline __u64 thread_data(struct task_struct *task)
+{
 #if defined(__TARGET_ARCH_x86)
+	return task->thread.fsbase;
+#else
+	return task->thread.uw.tp_value;
+#endif
+}
 
 static long stack_from_mapping(struct task_struct *task, struct vm_area_struct *vma,
 			       struct stack_range *ret)
@@ -91,7 +101,7 @@ static long stack_from_mapping(struct task_struct *task, struct vm_area_struct *
  */
 static __always_inline bool stack_of_libc(struct task_struct *task, struct stack_range *ret)
 {
-	__u64 data = task->thread.fsbase;
+	__u64 data = thread_data(task);
 	long r;
 
 	ret->begin = data - STACK_SPAN;
@@ -154,13 +164,19 @@ static __always_inline bool is_on_own_stack(const struct tlob_task *t, __u64 sta
 
 #if defined(__TARGET_ARCH_x86)
 
-/* For the current task, at the function's first instruction: what its return address is. */
+/*
+ * For the current task, at the function's first instruction: what its return address is. Read to
+ * the stack: of memory of a map, a hardened kernel would first look up whose it is, under a lock.
+ */
 static __always_inline void frame_note(struct tlob_window *w, __u32 stop)
 {
+	__u64 address = 0;
+
 	/* A return probe puts something else there. */
-	if (!w->frame || stop == TLOB_STOP_RETURN_PROBE ||
-	    bpf_probe_read_user(&w->return_address, sizeof(w->return_address), (void *)w->frame))
-		w->return_address = 0;
+	if (w->frame && stop != TLOB_STOP_RETURN_PROBE &&
+	    bpf_probe_read_user(&address, sizeof(address), (void *)w->frame))
+		address = 0;
+	w->return_address = address;
 }
 
 /* The current task: has something else been written to where the return address was? */
@@ -191,6 +207,28 @@ static __always_inline bool frame_is_overwritten(const struct tlob_window *w)
 
 #endif
 
+/* Bits; none: it is there. */
+#define FRAME_LEFT	1U
+#define FRAME_ELSEWHERE 2U /* the task is on another stack, or seems to be: that is not known */
+
+/*
+ * What has become of the frame of a window of the current task, when its stack pointer is that.
+ * own: it is on the stack that it was made with. Global, so that the verifier looks at it once.
+ */
+__noinline __u32 frame_look(__u32 slot, __u32 place, __u64 stack_pointer, __u32 own)
+{
+	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
+	const struct tlob_window *w;
+
+	if (!t)
+		return 0;
+	w = window_at(t, place);
+	if ((own && stack_pointer > w->frame && w->frame >= t->stack_begin) ||
+	    frame_is_overwritten(w))
+		return FRAME_LEFT;
+	return stack_pointer > w->frame ? FRAME_ELSEWHERE : 0;
+}
+
 /*
  * Looks at each window of the current task that has a frame, when its stack pointer is that, or is
  * a system call. Returns which have lost their frame or their call, as a bit mask. Global, so that
@@ -208,8 +246,11 @@ __noinline int frames_check(__u32 slot, __u64 stack_pointer)
 	if (!t)
 		return 0;
 	own = is_on_own_stack(t, stack_pointer);
+	/* In a loop with a call, Linux 6.1 takes all numbers for precise, and prunes nothing. */
+#pragma unroll
 	for (i = 0; i < TLOB_WINDOWS_MAX; i++) {
-		struct tlob_window *w = &t->windows[i];
+		const struct tlob_window *w = &t->windows[i];
+		__u32 look;
 
 		if (!READ_ONCE(t->open[i]))
 			continue;
@@ -217,14 +258,10 @@ __noinline int frames_check(__u32 slot, __u64 stack_pointer)
 			left |= 1U << i;
 		if (!w->frame)
 			continue;
-		if ((own && stack_pointer > w->frame && w->frame >= t->stack_begin) ||
-		    frame_is_overwritten(w)) {
-			left |= 1U << i;
-			continue;
-		}
-		if (stack_pointer > w->frame)
-			elsewhere |= 1U << i;
-		if (w->frame < lowest)
+		look = frame_look(slot, i, stack_pointer, own);
+		left |= (look & FRAME_LEFT) << i;
+		elsewhere |= (look & FRAME_ELSEWHERE) / FRAME_ELSEWHERE << i;
+		if (!(look & FRAME_LEFT) && w->frame < lowest)
 			lowest = w->frame;
 	}
 	/* What was not looked at meanwhile is looked at now. */

@@ -29,7 +29,7 @@ static __always_inline void cpu_note(struct tlob_cpu *c, struct task_struct *tas
 {
 	WRITE_ONCE(c->since_ns, now);
 	WRITE_ONCE(c->kernel_tid, task->pid);
-	ordered();
+	ordered(&c->since_ns);
 	peer_note(&c->holder, task, now);
 }
 
@@ -38,7 +38,7 @@ static __always_inline void holder_copy(struct tlob_peer *to, const struct tlob_
 					__u32 kernel_tid)
 {
 	*to = c->holder;
-	ordered();
+	ordered(&c->since_ns);
 	if (READ_ONCE(c->kernel_tid) != kernel_tid)
 		to->time_ns = 0;
 }

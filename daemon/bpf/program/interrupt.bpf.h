@@ -10,7 +10,7 @@
  * it is seen in an interrupt, which the tick is.
  */
 
-/* The daemon sets it: how far behind the run queue of a CPU its count is; 0: that is not known. */
+/* The daemon sets it: as preempt_count_find() has it. */
 const volatile __s64 preempt_count = 0;
 
 __u32 interrupt_mask; /* of the count; 0: not seen yet */
@@ -23,9 +23,14 @@ __u32 interrupt_mask; /* of the count; 0: not seen yet */
 
 static __always_inline bool preempt_count_read(__u32 *ret)
 {
-	void *queue = BPF_CORE_READ(bpf_get_current_task_btf(), se.cfs_rq, rq);
+	struct task_struct *task = bpf_get_current_task_btf();
+#if defined(__TARGET_ARCH_arm64)
+	void *of = task;
+#else
+	void *of = BPF_CORE_READ(task, se.cfs_rq, rq);
+#endif
 
-	return !bpf_probe_read_kernel(ret, sizeof(*ret), queue + preempt_count);
+	return !bpf_probe_read_kernel(ret, sizeof(*ret), of + preempt_count);
 }
 
 /* In an interrupt, or in what an interrupt has left to do. */

@@ -146,6 +146,12 @@ struct thread_struct {
 	unsigned long fsbase;
 	unsigned long features; /* CONFIG_X86_USER_SHADOW_STACK */
 };
+#elif defined(__TARGET_ARCH_arm64)
+struct thread_struct {
+	struct {
+		unsigned long tp_value;
+	} uw;
+};
 #endif
 
 struct list_head {
@@ -205,7 +211,7 @@ struct task_struct {
 	struct uprobe_task *utask;
 	unsigned long sas_ss_sp; /* the stack for signal handlers that want one */
 	unsigned long sas_ss_size;
-#if defined(__TARGET_ARCH_x86)
+#if defined(__TARGET_ARCH_x86) || defined(__TARGET_ARCH_arm64)
 	struct thread_struct thread;
 #endif
 };
@@ -227,17 +233,27 @@ struct task_struct {
 #define count(field) __sync_fetch_and_add(&(field), 1)
 
 /*
- * Keeps loads before it before loads after it, and stores before stores. BPF has no fence, but an
- * atomic operation that returns something is one.
+ * Adds, and is a full barrier. On x86 every atomic operation is one; elsewhere those that return
+ * something, as they do if that is used.
+ */
+static __always_inline void add_fully(__u64 *word, __u64 by)
+{
+#if defined(__TARGET_ARCH_x86)
+	__sync_fetch_and_add(word, by);
+#else
+	asm volatile("" : : "r"(__sync_fetch_and_add(word, by)));
+#endif
+}
+
+/*
+ * Keeps loads before it before loads after it, and stores before stores. BPF has no fence. Where
+ * one is needed, nothing is added to a word of the memory that is touched there anyway: one on the
+ * stack would take room.
  */
 #if defined(__TARGET_ARCH_x86)
-#define ordered() barrier()
+#define ordered(word) barrier()
 #else
-#define ordered()                                                                                  \
-	do {                                                                                       \
-		__u64 fence = 0;                                                                   \
-		__sync_fetch_and_add(&fence, 1);                                                   \
-	} while (0)
+#define ordered(word) add_fully((__u64 *)(word), 0)
 #endif
 
 /*

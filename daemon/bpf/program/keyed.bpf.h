@@ -222,12 +222,12 @@ static __always_inline void keyed_open(struct tlob_task *t, const struct tlob_bi
 	w->base_ns[TLOB_SLEEPING] = t->total_ns[TLOB_SLEEPING];
 	w->passed_ns[TLOB_RUNNING] = w->passed_ns[TLOB_WAITING] = w->passed_ns[TLOB_SLEEPING] = 0;
 	w->start_ns = t->last_ns = bpf_ktime_get_ns();
-	ordered();
+	ordered(&t->sequence);
 	WRITE_ONCE(w->claim, TLOB_CLAIM_OPEN(w->start_ns));
 	WRITE_ONCE(t->task, TLOB_TASK_OF_KEY);
-	ordered();
+	ordered(&t->sequence);
 	WRITE_ONCE(*open_at(t, 0), generation);
-	__sync_fetch_and_add(&t->n_opens, 1);
+	add_fully(&t->n_opens, 1);
 	next_add(&next, w, b);
 	next_lower(t, &next);
 }
@@ -296,11 +296,31 @@ __noinline __u32 keyed_begin(__u32 binding, __u64 cookie)
 	return NO_SLOT;
 }
 
-static __always_inline void keyed_start(__u32 binding, const struct tlob_binding *b, __u64 cookie)
+/* Is that a begin which nobody has told of yet, of a task that is measured? Global, as above. */
+__noinline int keyed_begins(__u32 binding, __u64 cookie)
+{
+	struct tlob_binding *b = bpf_map_lookup_elem(&bindings, &binding);
+
+	return b && !task_is_ours() &&
+	       !(READ_ONCE(b->start_cookie_before) && keyed_is_told(binding, cookie));
+}
+
+/* There was no window to be ended. Global, as above. */
+__noinline int keyed_unmatched(__u32 binding)
+{
+	struct tlob_binding *b = bpf_map_lookup_elem(&bindings, &binding);
+	struct tlob_books *stats = bpf_map_lookup_elem(&statistics, &binding);
+
+	if (b && stats && !READ_ONCE(b->start_cookie_before) && !task_is_ours())
+		count(stats->unmatched);
+	return 0;
+}
+
+static __always_inline void keyed_start(__u32 binding, __u64 cookie)
 {
 	__u32 slot;
 
-	if (task_is_ours() || (READ_ONCE(b->start_cookie_before) && keyed_is_told(binding, cookie)))
+	if (!keyed_begins(binding, cookie))
 		return;
 	slot = keyed_find(binding, SIDE_START);
 	if (slot != NO_SLOT)
@@ -310,22 +330,21 @@ static __always_inline void keyed_start(__u32 binding, const struct tlob_binding
 		keyed_end(slot, TLOB_END_ABANDONED);
 }
 
-static __always_inline void keyed_stop(__u32 binding, const struct tlob_binding *b)
+static __always_inline void keyed_stop(__u32 binding)
 {
-	struct tlob_books *stats = bpf_map_lookup_elem(&statistics, &binding);
 	__u32 slot = keyed_find(binding, SIDE_STOP);
 
 	if (slot != NO_SLOT)
 		keyed_end(slot, TLOB_END_STOP);
-	else if (stats && !READ_ONCE(b->start_cookie_before) && !task_is_ours())
-		count(stats->unmatched);
+	else
+		keyed_unmatched(binding);
 }
 
 /* A hit is for that binding: what is to be done is done by keyed_hit(). */
 static __always_inline void keyed_note(struct hit *hit, __u32 binding)
 {
 	if (hit->n_keyed == hit->keyed_done)
-		hit->keyed = binding;
+		hit->binding = binding;
 	hit->n_keyed++;
 }
 
@@ -336,18 +355,15 @@ static __always_inline void keyed_note(struct hit *hit, __u32 binding)
 static __always_inline bool keyed_hit(struct hit *hit)
 {
 	bool more = hit->n_keyed > hit->keyed_done + 1;
-	__u32 binding = hit->keyed;
-	struct tlob_binding *b;
 
 	if (hit->n_keyed <= hit->keyed_done)
 		return false;
 	hit->keyed_done++;
 	hit->n_keyed = 0;
-	b = bpf_map_lookup_elem(&bindings, &binding);
-	if (b && hit->side == SIDE_START)
-		keyed_start(binding, b, hit->cookie);
-	else if (b)
-		keyed_stop(binding, b);
+	if (hit->side == SIDE_START)
+		keyed_start(hit->binding, hit->cookie);
+	else
+		keyed_stop(hit->binding);
 	return more;
 }
 

@@ -170,30 +170,56 @@ static __always_inline bool lane_has_run_over(const struct tlob_task *t)
 	return over;
 }
 
+/* What bpf_loop() goes over: to look at so many buckets one by one takes the verifier long. */
+struct lengths {
+	__u64 *of_lane;
+	struct tlob_histogram *histogram;
+	__u64 sum;
+};
+
+static long length_count(__u32 i, void *context)
+{
+	struct lengths *lengths = context;
+	__u64 n;
+
+	if (i >= TLOB_LANE_BUCKETS)
+		return 1;
+	n = lengths->of_lane[i];
+	if (n) {
+		__sync_fetch_and_add(&lengths->histogram->counts[i], n);
+		lengths->of_lane[i] = 0;
+		lengths->sum += n;
+	}
+	return 0;
+}
+
+static long length_clear(__u32 i, void *context)
+{
+	struct lengths *lengths = context;
+
+	if (i >= TLOB_LANE_BUCKETS)
+		return 1;
+	if (lengths->of_lane[i])
+		lengths->of_lane[i] = 0;
+	return 0;
+}
+
+#define lengths_at(lane, mark) ((lane)->lengths[(mark) & (TLOB_LANE_MARKS - 1)])
+
 /* Returns how many those were. */
 static __always_inline __u64 lane_count_lengths(struct tlob_lane *lane, __u32 mark, __u32 binding)
 {
-	__u32 group = binding / TLOB_HISTOGRAMS_GROUP, place = binding % TLOB_HISTOGRAMS_GROUP, i;
+	__u32 group = binding / TLOB_HISTOGRAMS_GROUP, place = binding % TLOB_HISTOGRAMS_GROUP;
 	void *histograms_of_group = bpf_map_lookup_elem(&histograms, &group);
-	__u64 *lengths = lane->lengths[mark & (TLOB_LANE_MARKS - 1)];
-	struct tlob_histogram *histogram;
-	__u64 sum = 0;
+	struct lengths lengths = { .of_lane = lengths_at(lane, mark) };
 
 	if (!histograms_of_group)
 		return 0;
-	histogram = bpf_map_lookup_elem(histograms_of_group, &place);
-	if (!histogram)
+	lengths.histogram = bpf_map_lookup_elem(histograms_of_group, &place);
+	if (!lengths.histogram)
 		return 0;
-	for (i = 0; i < TLOB_LANE_BUCKETS; i++) {
-		__u64 n = lengths[i];
-
-		if (n) {
-			__sync_fetch_and_add(&histogram->counts[i], n);
-			lengths[i] = 0;
-			sum += n;
-		}
-	}
-	return sum;
+	bpf_loop(TLOB_LANE_BUCKETS, length_count, &lengths, 0);
+	return lengths.sum;
 }
 
 static __always_inline void mark_begin_anew(struct tlob_lane_mark *m)
@@ -225,7 +251,7 @@ __noinline int lane_settle(__u32 index, __u32 mark)
 	if (!stats || !binding_of_grant(grant) || (!m->is_used && !m->nested))
 		return 0;
 
-	__sync_fetch_and_add(&holder->begun, 1);
+	add_fully(&holder->begun, 1);
 	n = m->is_used ? lane_count_lengths(lane, mark, binding) : 0;
 	__sync_fetch_and_add(&stats->starts, n);
 	__sync_fetch_and_add(&stats->in_budget, n);
@@ -234,7 +260,7 @@ __noinline int lane_settle(__u32 index, __u32 mark)
 	__sync_fetch_and_add(&stats->spent_ns[TLOB_RUNNING], m->total_ns);
 	count_maximum(binding, m->longest_ns);
 	mark_begin_anew(m);
-	__sync_fetch_and_add(&holder->done, 1);
+	add_fully(&holder->done, 1);
 	return 0;
 }
 
@@ -242,19 +268,16 @@ __noinline int lane_settle(__u32 index, __u32 mark)
 __noinline int lane_clear(__u32 index, __u32 mark)
 {
 	struct tlob_lane *lane = lane_at(index);
+	struct lengths lengths = {};
 	struct tlob_lane_mark *m;
-	__u64 *lengths;
-	__u32 i;
 
 	if (!lane)
 		return 0;
 	m = mark_at(lane, mark);
-	lengths = lane->lengths[mark & (TLOB_LANE_MARKS - 1)];
 	m->budget_ns = m->until_ns = 0;
 	mark_begin_anew(m);
-	for (i = 0; i < TLOB_LANE_BUCKETS; i++)
-		if (lengths[i])
-			lengths[i] = 0;
+	lengths.of_lane = lengths_at(lane, mark);
+	bpf_loop(TLOB_LANE_BUCKETS, length_clear, &lengths, 0);
 	return 0;
 }
 
@@ -286,7 +309,7 @@ __noinline int lane_leave(__u32 slot)
 		grant_at(holder, i)->generation = 0;
 	}
 	holder->task = 0;
-	ordered();
+	ordered(&holder->since_ns);
 	WRITE_ONCE(lane->holder, TLOB_LANE_FREE);
 	return 0;
 }
@@ -336,7 +359,7 @@ static __always_inline void lane_grant(struct tlob_lane_grant *grant, struct tlo
 	grant->binding = w->binding;
 	grant->generation = w->generation;
 	WRITE_ONCE(m->budget_ns, budget);
-	ordered();
+	ordered(&grant->generation);
 	WRITE_ONCE(m->until_ns, w->start_ns + TLOB_LANE_LEASE_NS);
 }
 

@@ -126,8 +126,14 @@ __u64 call_price_ns = 0;
 __u32 call_price_roles = 0;
 __u64 calls_pace_ns = 0;
 
-/* Bit mask of the depths at which the cgroups of units lie. */
-__u32 unit_levels = 0;
+struct tlob_levels unit_levels = {};
+
+/*
+ * Goes up before and after the daemon changes what is measured: a binding that is published, a list
+ * of them, a unit that gets a cgroup which was there before. Odd meanwhile. The programs do no such
+ * thing: a cgroup that is just made has nobody in it.
+ */
+__u64 n_changes = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

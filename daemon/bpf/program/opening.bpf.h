@@ -63,13 +63,13 @@ static __always_inline void window_open(struct tlob_task *t, __u32 place, __u32 
 	w->holder_ns[2] = t->holder_ns[2];
 	w->holder_ns[3] = t->holder_ns[3];
 	w->start_ns = at.now;
-	ordered();
+	ordered(&t->sequence);
 	WRITE_ONCE(w->claim, TLOB_CLAIM_OPEN(at.now));
-	ordered();
+	ordered(&t->sequence);
 	WRITE_ONCE(*open_at(t, place), generation);
 
 	/* A full barrier: see the top of deadline.bpf.h. */
-	__sync_fetch_and_add(&t->n_opens, 1);
+	add_fully(&t->n_opens, 1);
 	next_add(&next, w, b);
 	if (next_lower(t, &next))
 		WRITE_ONCE(t->timer_binding, binding);

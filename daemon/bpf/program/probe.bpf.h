@@ -119,14 +119,18 @@ __noinline int binding_hit(struct hit *hit, __u32 binding)
 	b = binding_of_hit(hit, binding);
 	if (!b)
 		return 0;
+	if (!hit->n_keyed && !hit->keyed_done)
+		hit->binding = binding;
 	/* Nor is it counted that it came by: what such a task does is no matter of the user. */
 	if (b->owner && !task_is_owned_by(b->owner))
 		return 1;
-	if (b->is_keyed)
+	if (b->is_keyed) {
 		keyed_note(hit, binding);
-	else if (hit->keyed_done)
+		return 1;
+	}
+	if (hit->keyed_done)
 		return 1; /* it was its turn before */
-	else if (hit->side == SIDE_START)
+	if (hit->side == SIDE_START)
 		binding_start(hit, binding, b, stats);
 	else
 		binding_unmatched(hit, b, stats);
@@ -149,6 +153,63 @@ static __always_inline void keyed_hits(struct hit *hit, void *sites)
 	}
 }
 
+static __always_inline struct tlob_remembered *remembered_at(struct tlob_task *t, __u64 cookie)
+{
+	return &t->remembered[cookie & (TLOB_REMEMBERED_MAX - 1)];
+}
+
+/* A start with several bindings, if it was for one of them the last time. Returns for how many. */
+static __always_inline __u32 remembered_hit(struct tlob_task *t, struct hit *hit)
+{
+	const struct tlob_remembered *r = remembered_at(t, hit->cookie);
+
+	if (r->cookie != hit->cookie || r->cgroup_id != hit->cgroup_id ||
+	    r->changes != READ_ONCE(n_changes))
+		return 0;
+	return binding_hit(hit, r->binding);
+}
+
+/*
+ * One that was for just one; at: what is remembered with it, as it was before. Not if the daemon
+ * was changing something, or the task was moved meanwhile.
+ */
+static __always_inline void remember(const struct hit *hit, const struct tlob_remembered *at)
+{
+	__u32 slot = hit->slot;
+	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
+	struct tlob_remembered *r;
+
+	if (!t || hit->n_keyed || at->changes & 1 || at->changes != READ_ONCE(n_changes) ||
+	    at->cgroup_id != bpf_get_current_cgroup_id())
+		return;
+	r = remembered_at(t, hit->cookie);
+	r->cookie = hit->cookie;
+	r->cgroup_id = at->cgroup_id;
+	r->changes = at->changes;
+	r->binding = hit->binding;
+}
+
+/* site_hit() of a start; t: the current task, if it has a slot. */
+static __always_inline __u32 site_start(struct tlob_site *site, struct tlob_task *t,
+					struct hit *hit)
+{
+	struct tlob_remembered at;
+	__u32 n;
+
+	if (READ_ONCE(site->n_bindings) < 2)
+		return site_hit(site, hit);
+	at.cgroup_id = hit->cgroup_id;
+	at.changes = READ_ONCE(n_changes);
+	n = t ? remembered_hit(t, hit) : 0;
+	if (n)
+		return n;
+	ordered(&site->n_outside);
+	n = site_hit(site, hit);
+	if (n == 1)
+		remember(hit, &at);
+	return n;
+}
+
 /* What is done once for each thread that has a window with a frame. */
 static __always_inline void task_has_frame(__u32 slot, __u64 stack_pointer)
 {
@@ -166,22 +227,23 @@ static __always_inline void task_has_frame(__u32 slot, __u64 stack_pointer)
 /* Returns the slot of the task if a window may have been opened, else NO_SLOT. */
 static __always_inline __u32 on_start(struct pt_regs *ctx)
 {
-	struct hit hit = {
-		.cookie = hit_cookie(ctx, SIDE_START),
-		.stack_pointer = PT_REGS_SP(ctx),
-		.goroutine = goroutine_of(ctx),
-		.level = LEVEL_UNKNOWN,
-		.side = SIDE_START,
-	};
-	struct tlob_site *site = site_find(&start_sites, hit.cookie);
+	struct tlob_site *site;
+	struct tlob_task *t;
+	struct hit hit;
 
-	task_current(bpf_get_current_task_btf(), &hit.slot);
+	hit_init(&hit, SIDE_START);
+	hit.cookie = hit_cookie(ctx, SIDE_START);
+	hit.stack_pointer = PT_REGS_SP(ctx);
+	hit.goroutine = goroutine_of(ctx);
+	site = site_find(&start_sites, hit.cookie);
+
+	t = task_current(bpf_get_current_task_btf(), &hit.slot);
 	if (site) {
 		__u32 n;
 
 		site_count_hit(SIDE_START, (__u32)hit.cookie);
 		lane_adopt_first(hit.slot);
-		n = site_hit(site, &hit);
+		n = site_start(site, t, &hit);
 		keyed_hits(&hit, &start_sites);
 		if (READ_ONCE(n_pages) && TLOB_LANE_WORD_IS(PT_REGS_PARM1(ctx)))
 			lane_start(hit.slot, PT_REGS_PARM1(ctx), hit.cookie, n);
@@ -343,15 +405,14 @@ static __always_inline void hit_stop(struct hit *hit, struct snapshot *at)
 
 static __always_inline int on_stop(struct pt_regs *ctx)
 {
-	struct hit hit = {
-		.stack_pointer = PT_REGS_SP(ctx),
-		.goroutine = goroutine_of(ctx),
-		.level = LEVEL_UNKNOWN,
-		.side = SIDE_STOP,
-	};
-	struct tlob_task *t = task_current(bpf_get_current_task_btf(), &hit.slot);
 	struct snapshot at = {};
+	struct tlob_task *t;
+	struct hit hit;
 
+	hit_init(&hit, SIDE_STOP);
+	hit.stack_pointer = PT_REGS_SP(ctx);
+	hit.goroutine = goroutine_of(ctx);
+	t = task_current(bpf_get_current_task_btf(), &hit.slot);
 	if (t && t->lane)
 		lane_adopt(hit.slot);
 	/* First, so that the window ends when the code that it measures does. */

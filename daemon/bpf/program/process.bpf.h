@@ -54,23 +54,35 @@ static __always_inline void process_in_unit(struct task_struct *task, __u32 even
 	process_tell(task, event, index);
 }
 
-/* Its cgroup and those above: which of them are units', and which instances of templates? */
+/*
+ * The process of that leader is in that cgroup: is that a unit's, or an instance of a template?
+ * Global, so that the verifier looks at it once; such a function takes numbers only.
+ */
+__noinline int process_in_cgroup(__u64 leader, __u32 event, __u64 id)
+{
+	struct task_struct *task = (struct task_struct *)leader;
+	__u32 *index;
+
+	index = bpf_map_lookup_elem(&units_by_cgroup, &id);
+	if (index)
+		process_in_unit(task, event, *index);
+	index = bpf_map_lookup_elem(&instances, &id);
+	if (index)
+		process_in_unit(task, event, *index);
+	return 0;
+}
+
+/* Its cgroup, and those above. */
 static __always_inline void process_look(struct task_struct *task, __u32 event)
 {
 	struct cgroup *c = BPF_CORE_READ(task, cgroups, dfl_cgrp);
+	__u64 leader = (__u64)BPF_CORE_READ(task, group_leader);
 	__u32 i;
 
 	for (i = 0; i < TLOB_UNIT_LEVELS && c; i++) {
 		struct cgroup_subsys_state *parent = BPF_CORE_READ(c, self.parent);
-		__u64 id = BPF_CORE_READ(c, kn, id);
-		__u32 *index;
 
-		index = bpf_map_lookup_elem(&units_by_cgroup, &id);
-		if (index)
-			process_in_unit(task, event, *index);
-		index = bpf_map_lookup_elem(&instances, &id);
-		if (index)
-			process_in_unit(task, event, *index);
+		process_in_cgroup(leader, event, BPF_CORE_READ(c, kn, id));
 		if (!parent)
 			break;
 		c = (void *)parent - bpf_core_field_offset(struct cgroup, self);

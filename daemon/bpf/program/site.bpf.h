@@ -18,31 +18,48 @@ enum side {
 struct hit {
 	__u64 cookie;
 	__u64 stack_pointer;
-	__u64 goroutine;     /* if it is in a program of Go; else it means nothing */
-	__u64 own_cgroup_id; /* of the task; 0: not looked for yet */
-	/* The cgroup of the task at one depth: units mostly lie at the same. */
+	__u64 goroutine; /* if it is in a program of Go; else it means nothing */
+	/* The task's cgroup at one depth, its own at first: most are in that of the unit. */
 	__u64 cgroup_id;
 	__u8 level;
 	__u8 side;
 	/*
-	 * How many bindings with keys were found that the hit is for, how many of these are done,
-	 * and the next. They come last, one by one: their work needs much room on the stack.
+	 * How many bindings with keys were found that the hit is for, and how many of these are
+	 * done. They come last, one by one: their work needs much room on the stack.
 	 */
 	__u8 n_keyed;
 	__u8 keyed_done;
-	__u32 keyed;
+	__u32 binding; /* the next of these; if there are none, the last that the hit is for */
 	__u32 slot;
 	__u32 call; /* as in tlob_window; the site is the call's then */
 };
 
 #define LEVEL_UNKNOWN 0xff /* deeper than TLOB_UNIT_LEVELS */
 
+/*
+ * A hit in the current task. Its cgroup is looked up here, and not where it is first asked for: for
+ * each pointer that is followed so, Linux 6.18 searches the types of the whole kernel, on each way
+ * by which the verifier comes to it.
+ */
+static __always_inline void hit_init(struct hit *hit, enum side side)
+{
+	struct cgroup *own = bpf_get_current_task_btf()->cgroups->dfl_cgrp;
+	int level = own->level;
+
+	*hit = (struct hit){
+		.cgroup_id = own->kn->id,
+		.level = level < TLOB_UNIT_LEVELS ? level : LEVEL_UNKNOWN,
+		.side = side,
+		.slot = NO_SLOT,
+	};
+}
+
 static __always_inline struct tlob_site *site_find(void *sites, __u64 cookie)
 {
 	__u32 index = (__u32)cookie;
 	struct tlob_site *site = bpf_map_lookup_elem(sites, &index);
 
-	return site && READ_ONCE(site->generation) == cookie >> 32 ? site : NULL;
+	return site && cookie >> 32 && READ_ONCE(site->generation) == cookie >> 32 ? site : NULL;
 }
 
 /*
@@ -63,8 +80,9 @@ __noinline int site_count_hit(__u32 side, __u32 site)
 }
 
 /*
- * What the probe that was hit says of its site; 0, which is no site's, if the process has a probe
- * of its own there, for which the program runs once more.
+ * What the probe that was hit says of its site; if the process has a probe of its own there, for
+ * which the program runs once more, no site's cookie and no binding's. 0 is that of bindings whose
+ * daemon had none before it (start_cookie_before).
  */
 static __always_inline __u64 hit_cookie(void *ctx, __u32 side)
 {
@@ -77,15 +95,8 @@ static __always_inline __u64 hit_cookie(void *ctx, __u32 side)
 
 	if (!(cookie & TLOB_COOKIE_WIDE))
 		return cookie;
-	return bpf_map_lookup_elem(&process_sites, &key) ? 0 : cookie & ~TLOB_COOKIE_WIDE;
-}
-
-/* Most tasks are in the very cgroup of their unit, which is told without calling anybody. */
-static __always_inline bool in_cgroup(struct hit *hit, __u64 id)
-{
-	if (!hit->own_cgroup_id)
-		hit->own_cgroup_id = bpf_get_current_task_btf()->cgroups->dfl_cgrp->kn->id;
-	return hit->own_cgroup_id == id;
+	return bpf_map_lookup_elem(&process_sites, &key) ? TLOB_NO_COOKIE
+							 : cookie & ~TLOB_COOKIE_WIDE;
 }
 
 static __always_inline __u64 cgroup_at(struct hit *hit, __u32 level)
@@ -131,7 +142,7 @@ static __always_inline bool in_unit(struct hit *hit, __u32 unit)
 	id = READ_ONCE(u->cgroup_id);
 	if (id == TLOB_CGROUP_MANY)
 		return in_instance(hit, unit, u);
-	return id && (in_cgroup(hit, id) || cgroup_at(hit, u->level) == id);
+	return id && cgroup_at(hit, u->level) == id;
 }
 
 static __always_inline bool is_stop_of(const struct tlob_binding *b, __u64 cookie)
@@ -186,22 +197,24 @@ __noinline int scope_hit(struct hit *hit, __u32 unit)
 /* Global, as above. */
 __noinline int scopes_hit(struct hit *hit, __u32 n_unconfined)
 {
-	__u32 levels = READ_ONCE(unit_levels), level, n = 0;
+	__u32 levels = READ_ONCE(unit_levels.units), level, n = 0;
 
 	if (!hit)
 		return 0;
 	if (n_unconfined)
 		n += scope_hit(hit, TLOB_UNIT_NONE);
-	for (level = 0; level < TLOB_UNIT_LEVELS; level++) {
+	for (level = 0; level < TLOB_UNIT_LEVELS && levels; level++, levels >>= 1) {
 		__u64 cgroup_id;
 		__u32 *unit;
 
-		if (!(levels & 1U << level))
+		if (!(levels & 1))
 			continue;
 		cgroup_id = cgroup_at(hit, level);
 		unit = bpf_map_lookup_elem(&units_by_cgroup, &cgroup_id);
 		if (unit)
 			n += scope_hit(hit, *unit);
+		if (!(READ_ONCE(unit_levels.instances) & 1U << level))
+			continue;
 		unit = bpf_map_lookup_elem(&instances, &cgroup_id);
 		if (unit)
 			n += scope_hit(hit, *unit);
@@ -212,7 +225,7 @@ __noinline int scopes_hit(struct hit *hit, __u32 n_unconfined)
 /* Is at most one binding of the site for the same task? Units must not lie in each other, then. */
 static __always_inline bool site_is_apart(const struct tlob_site *site)
 {
-	__u32 levels = READ_ONCE(unit_levels);
+	__u32 levels = READ_ONCE(unit_levels.units);
 
 	return READ_ONCE(site->apart) && !(levels & (levels - 1));
 }

@@ -78,17 +78,17 @@ static __always_inline void steal_end(struct tlob_task *t)
 static __always_inline __u64 task_stolen(const struct tlob_task *t, struct task_struct *task,
 					 bool own, __u64 of_cpu)
 {
-	__u64 sequence = READ_ONCE(t->sequence), stolen = READ_ONCE(t->stolen_ns), steal;
-	__u64 since = 0;
+	__u64 sequence = READ_ONCE(t->sequence), since = 0, stolen, steal;
 
 	if (!is_virtual)
 		return 0;
-	ordered();
+	ordered(&t->sequence);
+	stolen = READ_ONCE(t->stolen_ns);
 	if (READ_ONCE(t->state) == TLOB_RUNNING) {
 		steal = own ? steal_of_own_queue() : steal_of_queue(task);
 		since = (of_cpu > steal ? of_cpu : steal) - READ_ONCE(t->steal_begin_ns);
 	}
-	ordered();
+	ordered(&t->sequence);
 	return (sequence & 1) || READ_ONCE(t->sequence) != sequence ? stolen : stolen + since;
 }
 

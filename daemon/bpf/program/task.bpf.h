@@ -32,10 +32,15 @@ static __always_inline __u64 place_masked(__u64 place)
 #define NO_SLOT		 (~0U)
 #define PIDNS_LEVELS_MAX 32 /* MAX_PID_NS_LEVEL */
 
-/* Could the task have a slot? Most have not, and that is to cost next to nothing. */
+/* Could a task have a slot? Most have not, and that is to cost next to nothing. */
+static __always_inline bool may_have_slot(bool has_storage)
+{
+	return has_storage || READ_ONCE(n_unstored);
+}
+
 static __always_inline bool task_may_have_slot(struct task_struct *task)
 {
-	return task->bpf_storage || READ_ONCE(n_unstored);
+	return may_have_slot(task->bpf_storage);
 }
 
 /*
@@ -45,12 +50,13 @@ static __always_inline bool task_may_have_slot(struct task_struct *task)
  */
 static __always_inline __u32 task_slot(struct task_struct *task)
 {
+	bool has_storage = task->bpf_storage;
 	__u64 key = (__u64)task;
 	__u32 *slot = NULL;
 
-	if (!task_may_have_slot(task))
+	if (!may_have_slot(has_storage))
 		return NO_SLOT;
-	if (task->bpf_storage)
+	if (has_storage)
 		slot = bpf_task_storage_get(&slots, task, NULL, 0);
 	if (!slot)
 		slot = bpf_map_lookup_elem(&slots_by_task, &key);
@@ -149,9 +155,9 @@ static __always_inline __u64 queued_since(struct task_struct *task)
 /*
  * Is the current task the daemon's own, or a process that it has started, or one that this has
  * started, to read files? What reports do to that would cause the next report. To be asked when it
- * has no slot: such a task never gets one.
+ * has no slot: such a task never gets one. Global, so that the verifier looks at it once.
  */
-static __noinline bool task_is_ours(void)
+__noinline int task_is_ours(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	int own = READ_ONCE(own_tgid);
@@ -253,8 +259,11 @@ static __always_inline void slot_push(__u32 slot)
 		bpf_map_push_elem(&free_untimed_slots, &slot, 0);
 }
 
-/* Gives the current task a slot. The hooks see it from the moment that it is in the storage. */
-static __noinline __u32 task_new(void)
+/*
+ * Gives the current task a slot. The hooks see it from the moment that it is in the storage.
+ * Global, as above.
+ */
+__noinline __u32 task_new(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 key = (__u64)task;
@@ -363,7 +372,7 @@ static __always_inline void task_account(struct tlob_task *t, __u32 next, __u64 
 	if (next == TLOB_RUNNING)
 		steal_begin(t);
 	t->state = next;
-	ordered();
+	ordered(&t->sequence);
 	WRITE_ONCE(t->sequence, (t->sequence | 1) + 1);
 }
 
@@ -490,7 +499,7 @@ static __always_inline void task_snapshot(struct tlob_task *t, struct snapshot *
 	int i;
 
 	task_must_run(t);
-	for (i = 0; i < 16; i++) {
+	for (i = 0; i < 8; i++) {
 		sequence = READ_ONCE(t->sequence);
 		ret->now = bpf_ktime_get_ns();
 		last = READ_ONCE(t->last_ns);
@@ -520,7 +529,7 @@ static __always_inline void task_ending(struct tlob_task *t, struct snapshot *re
 
 static __always_inline void task_ended(struct tlob_task *t)
 {
-	ordered();
+	ordered(&t->sequence);
 	WRITE_ONCE(t->ending, 0);
 }
 
@@ -537,7 +546,7 @@ static __always_inline bool task_snapshot_remote(struct tlob_task *t, struct sna
 
 	for (i = 0; i < 16; i++) {
 		sequence = READ_ONCE(t->sequence);
-		ordered();
+		ordered(&t->sequence);
 		ret->now = bpf_ktime_get_ns();
 		last = READ_ONCE(t->last_ns);
 		state = READ_ONCE(t->state);
@@ -545,7 +554,7 @@ static __always_inline bool task_snapshot_remote(struct tlob_task *t, struct sna
 		ret->total_ns[TLOB_WAITING] = READ_ONCE(t->total_ns[TLOB_WAITING]);
 		ret->total_ns[TLOB_SLEEPING] = READ_ONCE(t->total_ns[TLOB_SLEEPING]);
 		ret->n_sleeps = READ_ONCE(t->n_sleeps);
-		ordered();
+		ordered(&t->sequence);
 		if ((sequence & 1) || READ_ONCE(t->sequence) != sequence)
 			continue;
 		if (READ_ONCE(t->ending))

@@ -27,6 +27,8 @@ __u64 n_instances_missed = 0;
 
 static struct tlob_unit_path unit_path, template_path;
 
+#define PATH_MASK (TLOB_UNIT_PATH_MAX - 1)
+
 static __always_inline bool cgroup_is_below_root(struct cgroup *cgrp)
 {
 	__u32 level = cgrp->level, root = unit_root_level;
@@ -43,29 +45,39 @@ static __always_inline bool cgroup_is_below_root(struct cgroup *cgrp)
 	return level == root && BPF_CORE_READ(c, kn, id) == unit_root_id;
 }
 
+struct root_scan {
+	__u32 seen; /* levels */
+	__u32 end;  /* of the root's path */
+};
+
+static long root_scan(__u32 i, void *context)
+{
+	struct root_scan *scan = context;
+	char c = unit_path.path[i & PATH_MASK];
+
+	if (c == '/' && scan->seen++ == unit_root_level) {
+		scan->end = i;
+		return 1;
+	}
+	return !c;
+}
+
 /* Where the path below our root begins, in a path from the root of all. */
 static __always_inline __u32 path_skip_root(const char *path)
 {
-	__u32 seen = 0, i;
+	struct root_scan scan = { .end = TLOB_UNIT_PATH_MAX };
 
 	if (unit_root_level == 0)
 		return 0;
 	bpf_probe_read_kernel_str(unit_path.path, sizeof(unit_path.path), path);
-	for (i = 0; i < sizeof(unit_path.path); i++) {
-		char c = unit_path.path[i];
-
-		if (!c)
-			break;
-		if (c == '/' && seen++ == unit_root_level)
-			return i;
-	}
-	return sizeof(unit_path.path);
+	bpf_loop(TLOB_UNIT_PATH_MAX, root_scan, &scan, 0);
+	return scan.end;
 }
 
 /* At which depths a task's cgroups have to be looked at. */
 static __always_inline void level_add(__u32 level)
 {
-	__sync_fetch_and_or(&unit_levels, 1U << level);
+	__sync_fetch_and_or(&unit_levels.units, 1U << level);
 }
 
 static __always_inline void unit_is_born(__u32 index, __u64 cgroup_id, __u32 level)
@@ -79,14 +91,12 @@ static __always_inline void unit_is_born(__u32 index, __u64 cgroup_id, __u32 lev
 	bpf_map_update_elem(&units_by_cgroup, &cgroup_id, &index, BPF_ANY);
 	level_add(level);
 	WRITE_ONCE(u->level, level);
-	ordered();
+	ordered(&u->cgroup_id);
 	WRITE_ONCE(u->cgroup_id, cgroup_id);
 	if (before)
 		bpf_map_delete_elem(&units_by_cgroup, &before);
 	__sync_fetch_and_add(&n_units_born, 1);
 }
-
-#define PATH_MASK (TLOB_UNIT_PATH_MAX - 1)
 
 /*
  * What the path of an instance is taken apart by: where its last part begins, and what is in that.
@@ -170,6 +180,7 @@ static __always_inline void instance_is_born(__u32 index, __u64 cgroup_id, __u32
 	if (!u || u->cgroup_id != TLOB_CGROUP_MANY || level >= TLOB_UNIT_LEVELS)
 		return;
 	level_add(level);
+	__sync_fetch_and_or(&unit_levels.instances, 1U << level);
 	__sync_fetch_and_or(&u->levels, 1U << level);
 	bpf_map_update_elem(&instances, &cgroup_id, &index, BPF_ANY);
 }

@@ -34,14 +34,11 @@ struct perf_event {
 /* Global, so that the verifier looks at it once. */
 __noinline int user_event_starts(__u64 cookie, __u32 number)
 {
-	struct hit hit = {
-		.cookie = cookie,
-		.level = LEVEL_UNKNOWN,
-		.side = SIDE_START,
-		.slot = NO_SLOT,
-	};
 	struct tlob_site *site = site_find(&start_sites, cookie);
+	struct hit hit;
 
+	hit_init(&hit, SIDE_START);
+	hit.cookie = cookie;
 	if (site && site->user_event == number)
 		event_arm(event_starts(&hit, site));
 	return 0;
@@ -49,15 +46,12 @@ __noinline int user_event_starts(__u64 cookie, __u32 number)
 
 __noinline int user_event_stops(__u64 cookie, __u32 number)
 {
-	struct hit hit = {
-		.cookie = cookie,
-		.level = LEVEL_UNKNOWN,
-		.side = SIDE_STOP,
-		.slot = NO_SLOT,
-	};
 	struct tlob_site *site = site_find(&stop_sites, cookie);
 	struct snapshot at = {};
+	struct hit hit;
 
+	hit_init(&hit, SIDE_STOP);
+	hit.cookie = cookie;
 	if (site && site->user_event == number)
 		hit_stop(&hit, &at);
 	return 0;

@@ -336,6 +336,15 @@ static __always_inline void count_spent(__u64 *total, __u64 spent)
 		__sync_fetch_and_add(total, spent);
 }
 
+/* 1, or 0 for 0. Without a branch: the verifier would follow both ways of each. */
+static __always_inline __u64 is_any(__u64 n)
+{
+	__u64 negative = -n;
+
+	asm volatile("" : "+r"(negative));
+	return (n | negative) >> 63;
+}
+
 /* See TLOB_BUCKETS. */
 static __always_inline __u32 bucket_of(__u64 ns)
 {
@@ -346,11 +355,12 @@ static __always_inline __u32 bucket_of(__u64 ns)
 	if (ns < 1U << TLOB_SUB_BUCKET_BITS)
 		return ns;
 #pragma unroll
-	for (shift = 32; shift; shift /= 2)
-		if (rest >> shift) {
-			log2 += shift;
-			rest >>= shift;
-		}
+	for (shift = 32; shift; shift /= 2) {
+		__u32 step = is_any(rest >> shift) * shift;
+
+		log2 += step;
+		rest >>= step;
+	}
 	bucket = ((log2 - TLOB_SUB_BUCKET_BITS + 1) << TLOB_SUB_BUCKET_BITS) +
 		 ((ns >> (log2 - TLOB_SUB_BUCKET_BITS)) & ((1U << TLOB_SUB_BUCKET_BITS) - 1));
 	return bucket;
