@@ -165,17 +165,21 @@ static bool may_change(int error) {
                error == -ENOBUFS;
 }
 
+static void ask_again_in(DelegateBackend *b, unsigned sec) {
+        struct itimerspec timer = { .it_value.tv_sec = sec };
+
+        b->again_sec = sec;
+        (void) timerfd_settime(b->again_fd, 0, &timer, NULL);
+}
+
 static void ask_again_later(DelegateBackend *b) {
+        unsigned sec = b->again_sec == 0 ? AGAIN_SEC : b->again_sec * 2;
         struct itimerspec timer;
 
         if (timerfd_gettime(b->again_fd, &timer) < 0 || timer.it_value.tv_sec > 0 ||
             timer.it_value.tv_nsec > 0)
                 return;
-        b->again_sec = b->again_sec == 0 ? AGAIN_SEC : b->again_sec * 2;
-        if (b->again_sec > AGAIN_SEC_MAX)
-                b->again_sec = AGAIN_SEC_MAX;
-        timer = (struct itimerspec) { .it_value.tv_sec = b->again_sec };
-        (void) timerfd_settime(b->again_fd, 0, &timer, NULL);
+        ask_again_in(b, sec < AGAIN_SEC_MAX ? sec : AGAIN_SEC_MAX);
 }
 
 int delegate_try(DelegateBackend *b, Entry *entry, char **ret_error) {
@@ -185,9 +189,12 @@ int delegate_try(DelegateBackend *b, Entry *entry, char **ret_error) {
         r = entry_ask_for(b, entry, &error);
         free(TAKE_PTR(entry->why));
         if (r == -ENOTCONN) {
-                if (b->gone_usec == 0)
+                /* Whatever else is waited for: by then it is a failure. */
+                if (b->gone_usec == 0) {
                         b->gone_usec = now_usec();
-                ask_again_later(b);
+                        ask_again_in(b, AGAIN_SEC);
+                } else
+                        ask_again_later(b);
                 return 0;
         }
         b->gone_usec = 0;

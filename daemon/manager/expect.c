@@ -49,6 +49,14 @@ char *manager_remark_of_backend(const Binding *binding) {
         return ops->remark ? ops->remark(measurement->backend, measurement->index) : NULL;
 }
 
+BindingState manager_state_in_backend(const Binding *binding) {
+        Backend *backend = binding->measurement.backend;
+
+        return backend && backend->ops->state
+                       ? backend->ops->state(backend, binding->measurement.index)
+                       : BINDING_ACTIVE;
+}
+
 void manager_set_remark(Manager *m, Binding *binding, const char *remark) {
         if (free_and_strdup(&binding->look.remark, remark) < 0)
                 log_oom();

@@ -25,6 +25,9 @@ void manager_look_later(Manager *manager, Binding *binding);
  */
 char *manager_remark_of_backend(const Binding *binding);
 
+/* What it is in its back end, if it has one, when its unit runs. */
+BindingState manager_state_in_backend(const Binding *binding);
+
 /* Why it sees nothing though it is active; NULL: nothing is wrong. Logged once. */
 void manager_set_remark(Manager *manager, Binding *binding, const char *remark);
 

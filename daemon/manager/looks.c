@@ -27,6 +27,13 @@ static void stop_looking(Manager *m, Binding *binding) {
                 manager_set_remark(m, binding, NULL);
 }
 
+/* Why it is not active at all is the reason of its state, for as long as it has that. */
+static char *remark_of_active(const Binding *binding) {
+        return manager_state_in_backend(binding) == BINDING_ACTIVE
+                       ? manager_remark_of_backend(binding)
+                       : NULL;
+}
+
 static char *describe_old(const Binding *binding, const char *why) {
         return sentence_make("%s still runs the old version of %s, which was replaced%s: restart "
                              "the unit",
@@ -120,7 +127,7 @@ static void look_at_ends(Manager *m, Binding *binding, char *remark) {
 
 /* Its file is theirs: without a key, that is all that there is to be said. */
 static void look_at_settled(Manager *m, Binding *binding) {
-        char *remark = manager_remark_of_backend(binding);
+        char *remark = remark_of_active(binding);
 
         if (remark || binding->resolved.sites.key)
                 look_at_ends(m, binding, remark);
@@ -180,7 +187,7 @@ void manager_look_at_unit(Manager *m, Binding *binding) {
                 return;
         }
         if (binding_has_events(binding)) {
-                look_at_ends(m, binding, manager_remark_of_backend(binding));
+                look_at_ends(m, binding, remark_of_active(binding));
                 return;
         }
         if (binding->look.old.pid > 0) {

@@ -43,15 +43,6 @@ int manager_prepare_binding(Manager *m, Binding *binding, BindingFile **ret_file
         return r == -ENOENT && !runs ? 0 : r;
 }
 
-/* What it is when its unit runs. */
-static BindingState state_in_backend(const Binding *binding) {
-        Backend *backend = binding->measurement.backend;
-
-        return backend && backend->ops->state
-                       ? backend->ops->state(backend, binding->measurement.index)
-                       : BINDING_ACTIVE;
-}
-
 int manager_wait_for_unit(Manager *m, Binding *binding, bool is_resolved, const char *why) {
         const UnitInfo *info = manager_unit_of(m, binding);
         bool is_missing = info && !info->is_loaded;
@@ -68,7 +59,7 @@ int manager_wait_for_unit(Manager *m, Binding *binding, bool is_resolved, const 
                 return -ENOMEM;
         manager_detach_former(m, binding);
         manager_forget_unit(binding);
-        if (state_in_backend(binding) == BINDING_FAILED) {
+        if (manager_state_in_backend(binding) == BINDING_FAILED) {
                 _cleanup_free_ char *remark = manager_remark_of_backend(binding);
 
                 manager_set_state(m, binding, BINDING_FAILED, remark);
@@ -78,7 +69,7 @@ int manager_wait_for_unit(Manager *m, Binding *binding, bool is_resolved, const 
 }
 
 void manager_set_active(Manager *m, Binding *binding) {
-        BindingState state = state_in_backend(binding);
+        BindingState state = manager_state_in_backend(binding);
         _cleanup_free_ char *remark = NULL;
 
         if (state == BINDING_ACTIVE)

@@ -177,6 +177,9 @@ systemctl stop tlobd
 check "without one, nothing is measured, as it says" until_true eval \
         "hers app.service/request StateReason | grep -q 'is not there: start it'"
 check "and is no service to rely on" until_true hers_has app.service/request State failed
+# Her processes are looked at meanwhile, for the third time after 3 s. That finds no reason that would stay.
+as_alice systemctl --user restart app
+sleep 4
 check "that it has counted can be forgotten" ctl reset-statistics app.service/request
 refuse "but it is not ok" 3 'unmeasured' ctl is-ok app.service/request
 systemctl start tlobd
