@@ -14,6 +14,7 @@
 #include <bpf/libbpf.h>
 #include <syslog.h>
 
+#include "base/clock.h"
 #include "base/sentence.h"
 #include "bpf/events.h"
 #include "bpf/memory.h"
@@ -310,6 +311,22 @@ static void release_retired(BpfBackend *b) {
                 share_ring(b);
 }
 
+/*
+ * There was none for a window with a key: those make some whose end was never passed, as it seems.
+ * The programs wake us for that at most once in TLOB_STALE_NS.
+ */
+static void make_room_for_keys(BpfBackend *b) {
+        struct tlob_bpf__bss *bss = b->programs.bpf->bss;
+        uint64_t refused_ns = __atomic_load_n(&bss->keyed_refused_ns, __ATOMIC_RELAXED);
+
+        if (refused_ns == b->keyed_refused_ns)
+                return;
+        b->keyed_refused_ns = refused_ns;
+        __atomic_store_n(&bss->keyed_stale_ns, now_ns(), __ATOMIC_RELAXED);
+        (void) bpf_programs_tend_keyed(&b->programs);
+        __atomic_store_n(&bss->keyed_stale_ns, 0, __ATOMIC_RELAXED);
+}
+
 static int bpf_backend_dispatch(Backend *backend, BackendReportHandler handler, void *userdata) {
         BpfBackend *b = BPF(backend);
         bool all = false;
@@ -325,6 +342,7 @@ static int bpf_backend_dispatch(Backend *backend, BackendReportHandler handler, 
         n = record_reader_dispatch(&b->records, DISPATCH_USEC, &all);
         if (all)
                 release_retired(b);
+        make_room_for_keys(b);
         return r < 0 ? r : n;
 }
 
@@ -448,17 +466,27 @@ static const char *const *bpf_backend_limitations(Backend *backend) {
 /* Said once: what is missed from then on is counted. */
 static int bpf_backend_next_notice(Backend *backend, BackendNotice *ret) {
         BpfBackend *b = BPF(backend);
+        const struct tlob_bpf__bss *bss = b->programs.bpf->bss;
         char *text;
 
-        if (b->refusal_told ||
-            __atomic_load_n(&b->programs.bpf->bss->n_tasks_refused, __ATOMIC_RELAXED) == 0)
+        if (!b->refusal_told && __atomic_load_n(&bss->n_tasks_refused, __ATOMIC_RELAXED) > 0) {
+                text = sentence_make("More than %zu threads have windows open at once; windows of "
+                                     "further threads are not measured: raise TasksMax= in "
+                                     "tlobd.conf",
+                                     b->tasks.memory.n);
+                b->refusal_told = text;
+        } else if (!b->keyed_refusal_told &&
+                   __atomic_load_n(&bss->n_keyed_refused, __ATOMIC_RELAXED) > 0) {
+                text = sentence_make("More windows with keys are open at once than there is room "
+                                     "for, which are %zu of a binding; further ones are not "
+                                     "measured: name all places where they end, or raise TasksMax= "
+                                     "in tlobd.conf",
+                                     b->tasks.memory.n / TLOB_KEYED_SHARE);
+                b->keyed_refusal_told = text;
+        } else
                 return 0;
-        text = sentence_make("More than %zu threads have windows open at once; windows of "
-                             "further threads are not measured: raise TasksMax= in tlobd.conf",
-                             b->tasks.memory.n);
         if (!text)
                 return 0;
-        b->refusal_told = true;
         *ret = (BackendNotice) { .level = LOG_WARNING, .index = BACKEND_NO_INDEX, .text = text };
         return 1;
 }

@@ -88,7 +88,9 @@ typedef struct BpfBackend {
 
         Price price;
         Limitations limitations;
-        bool refusal_told; /* that there are too many threads */
+        bool refusal_told;         /* that there are too many threads */
+        bool keyed_refusal_told;   /* or too many windows with keys */
+        uint64_t keyed_refused_ns; /* for which of these refusals room was made last */
 
         /* During dispatch() and flush() */
         BackendReportHandler handler;

@@ -457,6 +457,16 @@ struct tlob_keyed {
         char comm[TLOB_COMM_LEN];
 };
 
+/* So many parts of all slots are for those of a binding. */
+#define TLOB_KEYED_SHARE 4
+
+/*
+ * One that is open for at least that long, and for that many times its budget, is stale: its end
+ * will not be passed any more, as it seems.
+ */
+#define TLOB_STALE_NS      10000000000ULL
+#define TLOB_STALE_BUDGETS 100
+
 #define TLOB_TASK_OF_KEY 1 /* instead of a task's address: the slot is that of a key */
 
 #define TLOB_NEVER  (~0ULL)

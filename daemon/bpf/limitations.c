@@ -50,8 +50,11 @@ static size_t describe_counters(Limitations *l, const BpfPrograms *programs, siz
         const struct tlob_bpf__bss *bss = programs->bpf->bss;
         const Counter counters[] = {
                 { &bss->n_tasks_refused,
-                  "windows could not be measured, because too many threads had one open, or "
-                  "too many with a key were: raise TasksMax= in tlobd.conf" },
+                  "windows could not be measured, because too many threads had one open: raise "
+                  "TasksMax= in tlobd.conf" },
+                { &bss->n_keyed_refused,
+                  "windows with keys could not be measured, because too many were open: name all "
+                  "places where they end, or raise TasksMax= in tlobd.conf" },
                 { &bss->n_timer_failures,
                   "timers could not be armed: those deadlines were noticed at the next tick or "
                   "context switch, or at the stop" },

@@ -11,7 +11,7 @@
  * What the BPF back end cannot promise on this machine, and what went wrong so far, as sentences.
  */
 
-#define LIMITATIONS_MAX 13
+#define LIMITATIONS_MAX 14
 #define LIMITATION_MAX  160
 
 typedef struct Limitations {

@@ -6,9 +6,11 @@
  */
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "binding/resolve.h"
+#include "bpf/layout.h"
 #include "engine.h"
 #include "test.h"
 
@@ -204,6 +206,50 @@ static void test_limit(void **state) {
         assert_int_equal(counters(*state, index).in_budget, 100);
 }
 
+static void ignore_report(const Report *report, void *userdata) {
+}
+
+/* When there is no room, what has been open for far too long makes some. */
+static void test_stale(void **state) {
+        Engine *engine = *state;
+        const uint64_t n = ENGINE_TASKS_MAX / 4;
+        uint32_t quick = add_mark(engine, "20ms"), slow = add_mark(engine, "1s");
+        _cleanup_(victim_done) Victim victim = {};
+        uint64_t begin_ns = now_ns();
+        BackendNotice notice;
+        Counters c;
+
+        program_start(&victim, juggler_path(), "lose:150 say:full pass:5 say:asked pass:100");
+        victim_expect(&victim, "full");
+        expect_violations(engine, quick, n);
+        expect_violations(engine, slow, n);
+        while (now_ns() - begin_ns < TLOB_STALE_NS + 100 * MSEC)
+                engine_collect(engine);
+        c = counters(engine, quick);
+        assert_int_equal(c.over_limit, 150 - n);
+        assert_int_equal(c.ended[TLOB_END_ABANDONED], 0);
+        assert_int_equal(engine->backend->ops->next_notice(engine->backend, &notice), 1);
+        assert_non_null(strstr(notice.text, "More windows with keys"));
+        free(notice.text);
+        assert_int_equal(engine->backend->ops->next_notice(engine->backend, &notice), 0);
+
+        victim_continue(&victim);
+        victim_expect(&victim, "asked");
+        assert_true(engine->backend->ops->dispatch(engine->backend, ignore_report, NULL) >= 0);
+        victim_continue(&victim);
+        victim_finish(&victim);
+        engine_collect(engine);
+        c = counters(engine, quick);
+        assert_int_equal(c.starts, 150 + 5 + 100);
+        assert_int_equal(c.over_limit, 150 - n + 5);
+        assert_int_equal(c.ended[TLOB_END_ABANDONED], n);
+        assert_int_equal(c.in_budget + c.violated, 100);
+        c = counters(engine, slow);
+        assert_int_equal(c.over_limit, 150 - n + 5 + 100);
+        assert_int_equal(c.ended[TLOB_END_ABANDONED], 0);
+        assert_int_equal(c.ended[TLOB_END_EXIT], n);
+}
+
 /* A kernel may have memory for a few timers only: the windows in other slots are found as well. */
 static void test_many_deadlines(void **state) {
         Engine *engine = *state;
@@ -356,7 +402,7 @@ ENGINE_TESTS(keyed) {
                 TEST(test_limit),          TEST(test_many_deadlines),
                 TEST(test_flood),          TEST(test_same_place),
                 TEST(test_removed),        TEST(test_set_budget),
-                TEST(test_refused),
+                TEST(test_refused),        TEST(test_stale),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

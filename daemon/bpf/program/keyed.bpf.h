@@ -22,7 +22,7 @@
 
 /* A share of all slots; what is left is for tasks. And one of these for each binding. */
 #define KEYED_SLOTS_MAX	   (slots_max / 2)
-#define KEYED_OF_ONE_MAX   (slots_max / 4)
+#define KEYED_OF_ONE_MAX   (slots_max / TLOB_KEYED_SHARE)
 #define KEYED_TICKET_SHIFT 32
 
 /* Where it is among the registers, as that machine shows them to programs. */
@@ -176,6 +176,18 @@ static __always_inline bool keyed_process_note(__u32 tgid)
 	return bpf_map_lookup_elem(&keyed_processes, &tgid);
 }
 
+/* There is no room for one more: the daemon looks for some, now and then. */
+static __always_inline void keyed_refuse(void)
+{
+	__u64 now = bpf_ktime_get_ns(), last = READ_ONCE(keyed_refused_ns);
+	__u32 type = TLOB_RECORD_NOTICE;
+
+	__sync_fetch_and_add(&n_keyed_refused, 1);
+	if ((!last || now - last >= TLOB_STALE_NS) &&
+	    __sync_val_compare_and_swap(&keyed_refused_ns, last, now) == last)
+		bpf_ringbuf_output(&records, &type, sizeof(type), 0);
+}
+
 /* A slot for one more; NO_SLOT: there is none. */
 static __always_inline __u32 keyed_new(struct tlob_binding *b, const struct tlob_key *key)
 {
@@ -183,8 +195,11 @@ static __always_inline __u32 keyed_new(struct tlob_binding *b, const struct tlob
 
 	if (!keyed_process_note(key->tgid))
 		return NO_SLOT;
-	if (READ_ONCE(b->n_keyed) >= KEYED_OF_ONE_MAX || READ_ONCE(n_keyed) >= KEYED_SLOTS_MAX ||
-	    !slot_pop(&slot)) {
+	if (READ_ONCE(b->n_keyed) >= KEYED_OF_ONE_MAX || READ_ONCE(n_keyed) >= KEYED_SLOTS_MAX) {
+		keyed_refuse();
+		return NO_SLOT;
+	}
+	if (!slot_pop(&slot)) {
 		tasks_refuse();
 		return NO_SLOT;
 	}
@@ -367,6 +382,20 @@ static __always_inline bool keyed_hit(struct hit *hit)
 	return more;
 }
 
+/* Of a window that is open. */
+static __always_inline bool keyed_is_stale(struct tlob_task *t)
+{
+	const struct tlob_window *w = window_at(t, 0);
+	__u64 age = READ_ONCE(keyed_stale_ns) - READ_ONCE(w->start_ns);
+	struct tlob_binding *b;
+
+	if (!READ_ONCE(keyed_stale_ns) || (__s64)age < (__s64)TLOB_STALE_NS ||
+	    !TLOB_CLAIM_IS_VIOLATED(READ_ONCE(w->claim)))
+		return false;
+	b = bpf_map_lookup_elem(&bindings, &t->keyed.key.binding);
+	return b && age / TLOB_STALE_BUDGETS >= READ_ONCE(b->budget_ns[TLOB_BUDGET_TOTAL]);
+}
+
 struct keyed_sweep {
 	__u32 tgid; /* 0: as tend_keyed() */
 	__u32 end;
@@ -376,6 +405,7 @@ static long keyed_sweep_slot(__u32 slot, void *context)
 {
 	const struct keyed_sweep *sweep = context;
 	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
+	__u32 end = sweep->end;
 	__u64 ticket;
 
 	if (!t || READ_ONCE(t->task) != TLOB_TASK_OF_KEY)
@@ -385,11 +415,13 @@ static long keyed_sweep_slot(__u32 slot, void *context)
 	if (!sweep->tgid && READ_ONCE(*open_at(t, 0))) {
 		if (READ_ONCE(t->next_ns) == 0)
 			slot_leave(t, slot);
-		return 0;
+		if (!keyed_is_stale(t))
+			return 0;
+		end = TLOB_END_ABANDONED;
 	}
 	ticket = READ_ONCE(t->keyed.ticket);
 	if (ticket && __sync_val_compare_and_swap(&t->keyed.ticket, ticket, 0) == ticket)
-		keyed_end(slot, sweep->end);
+		keyed_end(slot, end);
 	return 0;
 }
 
@@ -407,8 +439,9 @@ static __always_inline void keyed_end_process(__u32 end)
 
 /*
  * Run by the daemon, on itself, when it has ended windows with a key, or their budgets have
- * changed: lets the slots of the former go, and has the latter looked at. An iterator, because a
- * program that may sleep cannot use stacks and queues on Linux 6.1.
+ * changed, or there is no room: lets the slots of the first go, has the second looked at, and
+ * abandons those that are stale (keyed_stale_ns). An iterator, because a program that may sleep
+ * cannot use stacks and queues on Linux 6.1.
  */
 SEC("iter/task")
 int tend_keyed(struct bpf_iter__task *ctx)

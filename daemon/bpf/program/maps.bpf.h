@@ -67,6 +67,14 @@ __u32 n_waiters = 0;
 /* Windows of tasks for which there was no slot. */
 __u64 n_tasks_refused = 0;
 
+/*
+ * Windows with keys for which there was no room, when the daemon was last woken for that, and, set
+ * by it while it makes room, what time it is; 0: it does not.
+ */
+__u64 n_keyed_refused = 0;
+__u64 keyed_refused_ns = 0;
+__u64 keyed_stale_ns = 0;
+
 /* Slots that tasks have, of so many. */
 __u32 slots_used = 0;
 const volatile __u32 slots_max = 0;
