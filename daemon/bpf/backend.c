@@ -173,7 +173,7 @@ static int begin(BpfBackend *b, Entry *place, const Binding *binding, const Bind
 /* Half of the ring buffer is for all bindings in equal shares, of one record at least. */
 static void share_ring(BpfBackend *b) {
         struct tlob_bpf__bss *bss = b->programs.bpf->bss;
-        size_t half = b->records.size / 2, n = 0, share;
+        size_t half = b->records.ring.size / 2, n = 0, share;
 
         for (size_t i = 0; i < b->n_entries; i++)
                 n += b->entries[i].generation != 0;

@@ -15,9 +15,6 @@
 
 #define STOP (-ECANCELED) /* enough for now: returned by the handler, and so by ring_consume() */
 
-/* A record takes its size, rounded up, and that much more. */
-#define RECORD_HEADER_SIZE 8
-
 static Peer peer_from_record(const struct tlob_peer *peer) {
         Peer p = {
                 .is_known = peer->time_ns != 0,
@@ -97,7 +94,6 @@ static void take_record(RecordReader *reader, const struct tlob_record *record, 
 static int on_record(void *userdata, const void *data, size_t size) {
         const struct tlob_record *record = data;
         RecordReader *reader = userdata;
-        size_t taken = RECORD_HEADER_SIZE + size;
 
         switch (record->type) {
         case TLOB_RECORD_NOTICE:
@@ -115,15 +111,12 @@ static int on_record(void *userdata, const void *data, size_t size) {
                 take_record(reader, record, size);
         }
 
-        reader->bytes_left -= taken < reader->bytes_left ? taken : reader->bytes_left;
-        if (reader->bytes_left == 0 || now_ns() >= reader->until_ns)
-                return STOP;
-        return 0;
+        return now_ns() >= reader->until_ns ? STOP : 0;
 }
 
 int record_reader_init(RecordReader *reader, int map_fd, size_t size,
                        const RecordHandlers *handlers, void *userdata) {
-        *reader = (RecordReader) { .size = size, .handlers = handlers, .userdata = userdata };
+        *reader = (RecordReader) { .handlers = handlers, .userdata = userdata };
         return ring_init(&reader->ring, map_fd, size, on_record, reader);
 }
 
@@ -164,21 +157,17 @@ static void hand_over_owed(RecordReader *reader) {
 }
 
 int record_reader_dispatch(RecordReader *reader, uint64_t usec, bool *ret_all) {
-        bool all;
         int r;
 
         reader->n = 0;
         reader->until_ns = usec == UINT64_MAX ? UINT64_MAX : now_ns() + usec * 1000;
-        /* As much as the buffer holds: all that was there has come by then. */
-        reader->bytes_left = reader->size;
         r = ring_consume(&reader->ring);
         if (r < 0 && r != STOP)
                 return r;
 
-        all = r >= 0 || reader->bytes_left == 0;
-        if (all)
+        *ret_all = r >= 0;
+        if (*ret_all)
                 hand_over_owed(reader);
-        *ret_all = all;
         return reader->n;
 }
 

@@ -32,7 +32,6 @@ typedef struct PendingStack {
 
 typedef struct RecordReader {
         Ring ring;
-        size_t size; /* of the ring buffer, in bytes */
         const RecordHandlers *handlers;
         void *userdata;
 
@@ -44,7 +43,6 @@ typedef struct RecordReader {
 
         /* During a call: when to stop, and what was read. */
         uint64_t until_ns;
-        size_t bytes_left;
         int n;
 } RecordReader;
 

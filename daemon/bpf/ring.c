@@ -115,12 +115,12 @@ static uint64_t take_records(Ring *ring, const Piece *piece, uint64_t position, 
 }
 
 int ring_consume(Ring *ring) {
-        uint64_t position = *ring->consumed, end, stop, before;
+        uint64_t position = *ring->consumed, stop, before;
+        uint64_t end = __atomic_load_n(ring->produced, __ATOMIC_ACQUIRE);
         Piece piece = {};
         int r = 0;
 
         do {
-                end = __atomic_load_n(ring->produced, __ATOMIC_ACQUIRE);
                 before = position;
                 if (position == end)
                         break;

@@ -40,8 +40,9 @@ void ring_done(Ring *ring);
 void ring_note_taking(Ring *ring, uint32_t *taking);
 
 /*
- * Hands over all records that there are, up to one that is still being written. Returns 0 or a
- * negative errno, that of the handler too: the record that it was given then is off the buffer.
+ * Hands over all records that there are when it is called, up to one that is still being written:
+ * what comes meanwhile can come faster than it is read, for ever. Returns 0 or a negative errno,
+ * that of the handler too: the record that it was given then is off the buffer.
  */
 int ring_consume(Ring *ring);
 

@@ -22,6 +22,7 @@ typedef struct Buffer {
         size_t n;
         size_t n_max; /* enough for now */
         size_t n_repeated;
+        bool produces_meanwhile; /* one record for each that comes */
         Ring ring;
 } Buffer;
 
@@ -63,6 +64,8 @@ static int on_record(void *userdata, const void *data, size_t size) {
                 assert_int_equal(((const char *) data)[i], (char) size);
         buffer->seen[buffer->n++] = size;
         buffer->n_repeated += buffer->ring.is_repeated;
+        if (buffer->produces_meanwhile)
+                (void) produce(buffer, 1, 0);
         return buffer->n == buffer->n_max ? -ECANCELED : 0;
 }
 
@@ -196,6 +199,18 @@ static void test_enough(void **state) {
         assert_int_equal(buffer->seen[2], 3);
 }
 
+static void test_never_empty(void **state) {
+        Buffer *buffer = *state;
+
+        buffer->produces_meanwhile = true;
+        (void) produce(buffer, 1, 0);
+        (void) produce(buffer, 1, 0);
+        assert_ok(ring_consume(&buffer->ring));
+        assert_int_equal(buffer->n, 2);
+        assert_ok(ring_consume(&buffer->ring));
+        assert_int_equal(buffer->n, 4);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_empty, set_up, tear_down),
@@ -205,6 +220,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_who_is_killed, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_not_written_yet, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_enough, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_never_empty, set_up, tear_down),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
