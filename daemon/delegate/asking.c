@@ -12,13 +12,17 @@
 #include "bus-packet.h"
 #include "delegate/internal.h"
 
-#define RETRY_SEC     1
+#define RETRY_USEC    1000000
 #define AGAIN_SEC     5 /* what is not measured is asked for again, later and later */
 #define AGAIN_SEC_MAX 60
 
 /* sec: 0: now. */
-static void set_timer(const DelegateBackend *b, time_t sec) {
-        struct itimerspec timer = { .it_value = { .tv_sec = sec, .tv_nsec = sec == 0 } };
+/* 0: at once. */
+static void set_timer(const DelegateBackend *b, uint64_t usec) {
+        struct itimerspec timer = {
+                .it_value.tv_sec = (time_t) (usec / 1000000),
+                .it_value.tv_nsec = usec == 0 ? 1 : (long) (usec % 1000000) * 1000,
+        };
 
         (void) timerfd_settime(b->timer_fd, 0, &timer, NULL);
 }
@@ -41,9 +45,39 @@ void delegate_note_all(DelegateBackend *b, bool is_back) {
                         entry_note(b, &b->entries[i], false, text);
 }
 
+static void ask_again_in(DelegateBackend *b, time_t sec) {
+        struct itimerspec timer = { .it_value.tv_sec = sec };
+
+        b->again_sec = sec;
+        (void) timerfd_settime(b->again_fd, 0, &timer, NULL);
+}
+
+/* Unless that is to be sooner already. */
+static void ask_again_later(DelegateBackend *b) {
+        time_t sec = b->again_sec == 0 ? AGAIN_SEC : b->again_sec * 2;
+        struct itimerspec timer;
+
+        if (sec > AGAIN_SEC_MAX)
+                sec = AGAIN_SEC_MAX;
+        if (timerfd_gettime(b->again_fd, &timer) < 0 ||
+            ((timer.it_value.tv_sec > 0 || timer.it_value.tv_nsec > 0) &&
+             timer.it_value.tv_sec < sec))
+                return;
+        ask_again_in(b, sec);
+}
+
+/* Whatever else is waited for: when it is asked for again, that is a failure. */
+static void note_gone(DelegateBackend *b) {
+        if (b->gone_usec > 0)
+                return;
+        b->gone_usec = now_usec();
+        ask_again_in(b, AGAIN_SEC);
+}
+
 void delegate_on_lender_gone(DelegateBackend *b) {
         for (size_t i = 0; i < b->n_entries; i++)
                 b->entries[i].is_measured = false;
+        note_gone(b);
         delegate_note_all(b, false);
         set_timer(b, 0);
 }
@@ -99,11 +133,14 @@ static const ConnectionHandlers connection_handlers = {
 
 int delegate_ask(DelegateBackend *b, sd_bus_message *call, sd_bus_message **ret_reply,
                  char **ret_error) {
+        uint64_t begin = now_usec();
         int r = connection_ask(&b->connection, call, ret_reply, ret_error);
 
-        if (r == -ENOTCONN)
+        if (r == -ENOTCONN) {
+                /* Who has kept us waiting, in vain, is left alone for as long. */
+                b->pause_usec = now_usec() + (now_usec() - begin);
                 delegate_on_lender_gone(b);
-        else if (connection_has_read(&b->connection))
+        } else if (connection_has_read(&b->connection))
                 set_timer(b, 0);
         return r;
 }
@@ -126,10 +163,20 @@ int delegate_connect(DelegateBackend *b, char **ret_error) {
                 connection_close(&b->connection);
         }
         if (r < 0)
-                set_timer(b, RETRY_SEC);
+                set_timer(b, RETRY_USEC);
         else if (connection_has_read(&b->connection))
                 set_timer(b, 0);
         return r;
+}
+
+void delegate_connect_again(DelegateBackend *b) {
+        _cleanup_free_ char *unused = NULL;
+        uint64_t now = now_usec();
+
+        if (now < b->pause_usec)
+                set_timer(b, b->pause_usec - now);
+        else if (delegate_connect(b, &unused) >= 0 && b->connection.lender)
+                delegate_note_all(b, true);
 }
 
 static int entry_ask_for(DelegateBackend *b, Entry *entry, char **ret_error) {
@@ -137,8 +184,14 @@ static int entry_ask_for(DelegateBackend *b, Entry *entry, char **ret_error) {
         static Packet packet;
         int r = 0;
 
-        if (!b->connection.bus)
+        if (!b->connection.bus) {
+                /* From here it could go on for ever, and nobody else would have a turn. */
+                if (b->gone_usec > 0) {
+                        set_timer(b, 0);
+                        return -ENOTCONN;
+                }
                 r = delegate_connect(b, ret_error);
+        }
         if (r >= 0)
                 r = connection_new_call(&b->connection, "Lend", &call);
         if (r < 0)
@@ -165,23 +218,6 @@ static bool may_change(int error) {
                error == -ENOBUFS;
 }
 
-static void ask_again_in(DelegateBackend *b, unsigned sec) {
-        struct itimerspec timer = { .it_value.tv_sec = sec };
-
-        b->again_sec = sec;
-        (void) timerfd_settime(b->again_fd, 0, &timer, NULL);
-}
-
-static void ask_again_later(DelegateBackend *b) {
-        unsigned sec = b->again_sec == 0 ? AGAIN_SEC : b->again_sec * 2;
-        struct itimerspec timer;
-
-        if (timerfd_gettime(b->again_fd, &timer) < 0 || timer.it_value.tv_sec > 0 ||
-            timer.it_value.tv_nsec > 0)
-                return;
-        ask_again_in(b, sec < AGAIN_SEC_MAX ? sec : AGAIN_SEC_MAX);
-}
-
 int delegate_try(DelegateBackend *b, Entry *entry, char **ret_error) {
         _cleanup_free_ char *error = NULL;
         int r;
@@ -189,12 +225,8 @@ int delegate_try(DelegateBackend *b, Entry *entry, char **ret_error) {
         r = entry_ask_for(b, entry, &error);
         free(TAKE_PTR(entry->why));
         if (r == -ENOTCONN) {
-                /* Whatever else is waited for: by then it is a failure. */
-                if (b->gone_usec == 0) {
-                        b->gone_usec = now_usec();
-                        ask_again_in(b, AGAIN_SEC);
-                } else
-                        ask_again_later(b);
+                note_gone(b);
+                ask_again_later(b);
                 return 0;
         }
         b->gone_usec = 0;

@@ -240,15 +240,13 @@ static bool has_entries(const DelegateBackend *b) {
 
 static int delegate_dispatch(Backend *backend, BackendReportHandler handler, void *userdata) {
         DelegateBackend *b = DELEGATE(backend);
-        _cleanup_free_ char *error = NULL;
         uint64_t expirations;
 
         (void) !read(b->timer_fd, &expirations, sizeof(expirations));
         if (read(b->again_fd, &expirations, sizeof(expirations)) > 0)
                 delegate_try_again(b);
-        if (!b->connection.bus && has_entries(b) && delegate_connect(b, &error) >= 0 &&
-            b->connection.lender)
-                delegate_note_all(b, true);
+        if (!b->connection.bus && has_entries(b))
+                delegate_connect_again(b);
         b->handler = handler;
         b->handler_data = userdata;
         b->n_reports = 0;

@@ -31,7 +31,8 @@ typedef struct DelegateBackend {
         int timer_fd;       /* time to connect, or something is there that epoll_fd does not show */
         int again_fd;       /* time to ask for what was refused */
         uint64_t gone_usec; /* since when nobody is there; 0: somebody is */
-        time_t again_sec;   /* how long it was waited for that last; 0: not since it was measured */
+        uint64_t pause_usec; /* until then nobody is asked whether they are there */
+        time_t again_sec; /* how long it was waited for that last; 0: not since it was measured */
         Entry *entries;
         size_t n_entries;
         uint64_t last_id;
@@ -44,6 +45,9 @@ typedef struct DelegateBackend {
 
 /* -ENOTCONN: nobody is there; it is tried again. */
 int delegate_connect(DelegateBackend *b, char **ret_error);
+
+/* The same, during dispatch, once it has gone: then, or later. If it is there, all are told. */
+void delegate_connect_again(DelegateBackend *b);
 
 /* Asks for what is to be measured. Whatever may change later is no failure. */
 int delegate_try(DelegateBackend *b, Entry *entry, char **ret_error);

@@ -187,6 +187,16 @@ before=$(hers app.service/request Windows)
 check "and it is when that is back" until_true eval '[ "$(hers app.service/request Windows)" -gt "$before" ]'
 equal "without a word" "$(hers app.service/request State) $(hers app.service/request StateReason)" "active "
 
+# The system's may not answer, and then hers does not wait for it only. A call can be in the time that it does.
+systemctl kill -s STOP tlobd
+as_alice systemctl --user restart app
+sleep 1
+check "hers answers while the system's does not" eval 'ctl list-bindings || ctl list-bindings'
+systemctl kill -s CONT tlobd
+before=$(hers app.service/request Windows)
+check "and measures when that does" until_true eval '[ "$(hers app.service/request Windows)" -gt "$before" ]'
+equal "again without a word" "$(hers app.service/request State) $(hers app.service/request StateReason)" "active "
+
 check "what is measured for users can be ended" limit UserInstanceBindingsMax=0
 check "which is told" until_true eval \
         "hers app.service/request StateReason | grep -q 'does not measure for users'"
