@@ -461,11 +461,13 @@ struct tlob_keyed {
 #define TLOB_KEYED_SHARE 4
 
 /*
- * One that is open for at least that long, and for that many times its budget, is stale: its end
- * will not be passed any more, as it seems.
+ * One that is over its budget, and open for at least that long and for that many times the budget,
+ * is stale: its end will not be passed any more, as it seems. So is one that is open for an hour,
+ * over its budget or without one.
  */
-#define TLOB_STALE_NS      10000000000ULL
-#define TLOB_STALE_BUDGETS 100
+#define TLOB_STALE_NS        10000000000ULL
+#define TLOB_STALE_BUDGETS   100
+#define TLOB_STALE_ANYHOW_NS 3600000000000ULL
 
 #define TLOB_TASK_OF_KEY 1 /* instead of a task's address: the slot is that of a key */
 

@@ -286,10 +286,13 @@ __noinline __u32 keyed_begin(__u32 binding, __u64 cookie)
 	struct tlob_books *stats = bpf_map_lookup_elem(&statistics, &binding);
 	struct tlob_key key = {};
 	struct tlob_task *t = NULL;
-	__u64 ticket;
+	__u64 generation, ticket;
 	__u32 slot;
 
 	if (!b || !stats)
+		return NO_SLOT;
+	generation = READ_ONCE(b->generation);
+	if (!generation)
 		return NO_SLOT;
 	count(stats->starts);
 	if (key_read(binding, SIDE_START, &key)) {
@@ -301,10 +304,14 @@ __noinline __u32 keyed_begin(__u32 binding, __u64 cookie)
 		return NO_SLOT;
 	}
 	task_note_ids(slot);
-	keyed_open(t, b, &key, READ_ONCE(b->generation), cookie);
+	keyed_open(t, b, &key, generation, cookie);
 	ticket = t->n_opens << KEYED_TICKET_SHIFT | slot;
-	/* Another thread begins it at this moment, or there is no memory. */
-	if (bpf_map_update_elem(&keyed_windows, &key, &ticket, BPF_NOEXIST))
+	/*
+	 * Another thread begins it at this moment, or there is no memory; or the binding was
+	 * removed meanwhile, and nobody has seen the window.
+	 */
+	if (bpf_map_update_elem(&keyed_windows, &key, &ticket, BPF_NOEXIST) ||
+	    READ_ONCE(b->generation) != generation)
 		return slot;
 	WRITE_ONCE(t->keyed.ticket, ticket);
 	slot_leave(t, slot);
@@ -388,12 +395,15 @@ static __always_inline bool keyed_is_stale(struct tlob_task *t)
 	const struct tlob_window *w = window_at(t, 0);
 	__u64 age = READ_ONCE(keyed_stale_ns) - READ_ONCE(w->start_ns);
 	struct tlob_binding *b;
+	__u64 budget;
 
-	if (!READ_ONCE(keyed_stale_ns) || (__s64)age < (__s64)TLOB_STALE_NS ||
-	    !TLOB_CLAIM_IS_VIOLATED(READ_ONCE(w->claim)))
+	if (!READ_ONCE(keyed_stale_ns) || (__s64)age < (__s64)TLOB_STALE_NS)
 		return false;
 	b = bpf_map_lookup_elem(&bindings, &t->keyed.key.binding);
-	return b && age / TLOB_STALE_BUDGETS >= READ_ONCE(b->budget_ns[TLOB_BUDGET_TOTAL]);
+	budget = b ? READ_ONCE(b->budget_ns[TLOB_BUDGET_TOTAL]) : 0;
+	if (budget != TLOB_NEVER && !TLOB_CLAIM_IS_VIOLATED(READ_ONCE(w->claim)))
+		return false;
+	return age >= TLOB_STALE_ANYHOW_NS || age / TLOB_STALE_BUDGETS >= budget;
 }
 
 struct keyed_sweep {
@@ -408,7 +418,12 @@ static long keyed_sweep_slot(__u32 slot, void *context)
 	__u32 end = sweep->end;
 	__u64 ticket;
 
-	if (!t || READ_ONCE(t->task) != TLOB_TASK_OF_KEY)
+	if (!t)
+		return 0;
+	/* First: what is found out then is of the window that has it, or it is of no use. */
+	ticket = READ_ONCE(t->keyed.ticket);
+	ordered(&t->sequence);
+	if (READ_ONCE(t->task) != TLOB_TASK_OF_KEY)
 		return 0;
 	if (sweep->tgid && t->keyed.key.tgid != sweep->tgid)
 		return 0;
@@ -419,7 +434,6 @@ static long keyed_sweep_slot(__u32 slot, void *context)
 			return 0;
 		end = TLOB_END_ABANDONED;
 	}
-	ticket = READ_ONCE(t->keyed.ticket);
 	if (ticket && __sync_val_compare_and_swap(&t->keyed.ticket, ticket, 0) == ticket)
 		keyed_end(slot, end);
 	return 0;

@@ -28,6 +28,22 @@ static __always_inline void calls_note(struct tlob_task *t, __u32 place, __u32 c
 		WRITE_ONCE(t->calls, t->calls & ~bit);
 }
 
+/*
+ * Its binding was removed while it was opened: the daemon has ended it as well, or has not seen it
+ * and will not look again.
+ */
+static __always_inline void window_withdraw(struct tlob_task *t, __u32 place, __u32 binding)
+{
+	struct tlob_books *stats = bpf_map_lookup_elem(&statistics, &binding);
+
+	if (__sync_lock_test_and_set(&window_at(t, place)->claim, TLOB_CLAIM_CLOSED) ==
+	    TLOB_CLAIM_CLOSED)
+		return;
+	WRITE_ONCE(*open_at(t, place), 0);
+	if (stats)
+		count(stats->ended[TLOB_END_REMOVED]);
+}
+
 /* The hit is that of the start, if there was one. start: the moment of it; NULL: now. */
 static __always_inline void window_open(struct tlob_task *t, __u32 place, __u32 binding,
 					const struct tlob_binding *b, __u64 generation,
@@ -70,6 +86,10 @@ static __always_inline void window_open(struct tlob_task *t, __u32 place, __u32 
 
 	/* A full barrier: see the top of deadline.bpf.h. */
 	add_fully(&t->n_opens, 1);
+	if (READ_ONCE(b->generation) != generation) {
+		window_withdraw(t, place, binding);
+		return;
+	}
 	next_add(&next, w, b);
 	if (next_lower(t, &next))
 		WRITE_ONCE(t->timer_binding, binding);

@@ -88,8 +88,12 @@ static __always_inline int on_unwind(struct pt_regs *ctx)
 	if (bpf_get_attach_cookie(ctx) == UNWIND_LONGJMP)
 		pointer = longjmp_target(ctx, current);
 	else
-		/* What its caller has called lay where its own return address lies now. */
-		pointer = PT_REGS_SP(ctx) + RETURN_ADDRESS_SIZE;
+		/*
+		 * What its caller has called lay where its own return address lies now. Where that
+		 * is in a register, both begin at one place, and who calls it from inside of that
+		 * has put something there.
+		 */
+		pointer = PT_REGS_SP(ctx) + (RETURN_ADDRESS_SIZE ?: 1);
 	if (pointer <= READ_ONCE(t->lowest_frame))
 		return 0;
 	left = frames_check(slot, pointer);
