@@ -4,8 +4,7 @@
 
 #include "binding/build.h"
 
-#define WINDOWS_MIN 1000
-#define WORSE_PART  50 /* of the windows: 2 of 100 */
+#define WORSE_PART 50 /* of the windows: 2 of 100 */
 
 const PastBuild *binding_add_build(const Binding *binding, Histogram *lengths) {
         const PastBuild *builds = binding->measurement.past.builds, *before = &builds[0];
@@ -38,7 +37,7 @@ bool lengths_are_worse(const Histogram *before, const Histogram *now, uint64_t *
                  now_ns;
         size_t p99;
 
-        if (n_before < WINDOWS_MIN || n_now < WINDOWS_MIN)
+        if (n_before < BUILD_WINDOWS_MIN || n_now < BUILD_WINDOWS_MIN)
                 return false;
         p99 = find_p99(before, n_before);
         before_ns = histogram_upper_bound(p99);

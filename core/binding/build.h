@@ -12,6 +12,9 @@
  */
 const PastBuild *binding_add_build(const Binding *binding, Histogram *lengths);
 
+/* So many windows of both say whether it has become worse. */
+#define BUILD_WINDOWS_MIN 1000
+
 /*
  * Has it clearly become worse? At least a thousand windows of each; more than 2 of 100 take longer
  * than 99 of 100 did before; and the 99th percentile is at least a quarter longer, which it is in

@@ -18,9 +18,11 @@
 
 /* Is there something to be compared, now or later? */
 static bool is_open(const Binding *binding) {
+        const PastBuild *before;
         Histogram none = {};
 
-        return binding->measurement.backend && binding_add_build(binding, &none) &&
+        before = binding->measurement.backend ? binding_add_build(binding, &none) : NULL;
+        return before && histogram_count(before->lengths, 0) >= BUILD_WINDOWS_MIN &&
                !streq_empty(binding->measurement.past.told_of, binding->resolved.build_id);
 }
 
