@@ -231,6 +231,8 @@ static void detach(Manager *m, Binding *binding) {
         if (!backend)
                 return;
 
+        /* What has been reported by then is counted in what it has in the end. */
+        backends_flush(m->backends, backend);
         if (backend->ops->remove(backend, binding->measurement.index, &final, &lengths) >= 0) {
                 manager_count_suppressed(m, binding, &final);
                 manager_add_past(binding, &final, &lengths);
