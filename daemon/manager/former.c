@@ -235,6 +235,7 @@ static void tell_of_replacement(Manager *m, Binding *binding) {
                                       binding->resolved.path);
                 if (binding->measurement.state == BINDING_ACTIVE)
                         manager_set_active(m, binding);
+                manager_tell_changed(m, binding);
                 return;
         }
         log_notice("'%s': %s was replaced: the new version is measured, and the old one as long as "
