@@ -167,6 +167,8 @@ static void unit_finish(Unit *unit) {
         if (unit->error < 0 && !error_is_final(unit->error)) {
                 if (units->error == 0)
                         units->error = unit->error;
+                /* The next reload asks again. */
+                units->is_stale = true;
                 unit_info_done(&unit->next);
                 unit->in_vain = true;
                 if (!unit->info.name)
