@@ -81,6 +81,14 @@ void manager_expect_unit(Manager *m, Binding *binding) {
         manager_look_later(m, binding);
 }
 
+/* What was looked at before had other probes, or none. */
+void manager_look_anew(Binding *binding) {
+        if (binding->look.due_usec > 0 || binding->look.question > 0)
+                return;
+        binding->look.pid = 0;
+        binding->look.cgroup_id = 0;
+}
+
 void manager_forget_unit(Binding *binding) {
         binding->look.pid = 0;
         binding->look.cgroup_id = 0;

@@ -10,6 +10,9 @@
  */
 void manager_expect_unit(Manager *manager, Binding *binding);
 
+/* If nobody looks any more, that is done as if it had just been started. */
+void manager_look_anew(Binding *binding);
+
 /* Its unit does not run. */
 void manager_forget_unit(Binding *binding);
 

@@ -22,6 +22,7 @@ int manager_prepare_binding(Manager *m, Binding *binding, BindingFile **ret_file
         _cleanup_free_ char *error = NULL;
         int r, runs, known;
 
+        binding->measurement.question = 0;
         r = binding_check(binding, ret_error);
         if (r < 0)
                 return r;
@@ -34,7 +35,6 @@ int manager_prepare_binding(Manager *m, Binding *binding, BindingFile **ret_file
 
         *ret_file = NULL;
         *ret_runs = runs;
-        binding->measurement.question = 0;
         if (!known || (!runs && unit_name_is_template(binding->unit)))
                 return 0;
         r = files_resolve(m->files, binding, &binding->measurement.question, ret_file, &error);
@@ -106,6 +106,7 @@ int manager_try_to_settle(Manager *m, Binding *binding, char **ret_error) {
         bool runs;
         int r;
 
+        binding->measurement.question = 0;
         /* Its file need not be looked at: there may be a hundred thousand of them. */
         if (!binding->unit && backends_are_full(m->backends) &&
             !templates_give_up_spare(m->templates))
@@ -134,6 +135,7 @@ int manager_try_to_settle(Manager *m, Binding *binding, char **ret_error) {
                 return r;
         if (!runs)
                 return manager_wait_for_unit(m, binding, true, NULL);
+        manager_look_anew(binding);
         manager_set_active(m, binding);
         return 0;
 }

@@ -83,9 +83,12 @@ static void test_a_unit_that_crashes(void **state) {
         reload();
         assert_state("x.service/a", BINDING_FAILED);
 
+        /* Whoever has looked at its processes has seen none with its probes. */
+        manager_find_binding(systemd.fixture->manager, "x.service/a", NULL)->look.due_usec = 0;
         manager_forgive(systemd.fixture->manager);
         reload();
         assert_state("x.service/a", BINDING_ACTIVE);
+        assert_true(binding("x.service/a")->look.due_usec > 0);
         end_and_start(unit, 600000000, SIGILL);
         assert_state("x.service/a", BINDING_ACTIVE);
         end_and_start(unit, 600000001, SIGILL);
