@@ -200,6 +200,9 @@ static int kernel_backend_add(Backend *backend, const Binding *binding, const Bi
 
         while (entry < c->entries + c->n_entries && entry->used)
                 entry++;
+        r = kernel_monitor_check(&c->monitor, ret_reason);
+        if (r < 0)
+                return r;
         if (kernel_repair_is_hopeless(c))
                 return sentence_error(-EBUSY, ret_reason,
                                       "Other programs keep removing bindings from the kernel's "

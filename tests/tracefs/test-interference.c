@@ -145,7 +145,7 @@ static void test_given_up(void **state) {
 }
 
 static void test_panic(void **state) {
-        _cleanup_free_ char *poison = NULL;
+        _cleanup_free_ char *poison = NULL, *error = NULL;
         uint32_t index;
         Tracefs t;
 
@@ -156,6 +156,14 @@ static void test_panic(void **state) {
         assert_ok(tracefs_write("rv/monitors/tlob/reactors", "panic"));
         tracefs_expect_notice(&t, "stop the machine", index);
         assert_ok(t.backend->ops->remove(t.backend, index, NULL, NULL));
+        /* Nor is it taken again, as the manager tries to. */
+        assert_int_equal(tracefs_add(&t,
+                                     (const char *[]) { "Executable", tracefs_target(), "Start",
+                                                        "target_one", "Stop", "target_two",
+                                                        "BudgetSec", "5ms", NULL },
+                                     0, 0, &error),
+                         -EOPNOTSUPP);
+        assert_non_null(strstr(error, "stop the machine"));
 
         t.backend = t.backend->ops->free(t.backend);
         assert_ok(tracefs_write("rv/monitors/tlob/reactors", "printk"));
