@@ -336,6 +336,15 @@ static bool is_same_text(const char *path, const char *text, size_t size) {
                memcmp(other, text, size) == 0;
 }
 
+/* Nobody could judge it: what was written is not thrown away for that. */
+static int keep_draft(Edit *edit, int error) {
+        warnx("%s was not written: %s. What you wrote is in %s", edit->path, strerror(-error),
+              edit->draft);
+        free(edit->draft);
+        edit->draft = NULL;
+        return error;
+}
+
 /* Edits until it is good or given up. */
 static int edit_draft(Edit *edit) {
         for (;;) {
@@ -349,21 +358,21 @@ static int edit_draft(Edit *edit) {
                         return r;
                 r = config_file_load(edit->draft, &text, &size);
                 if (r < 0)
-                        return complain(r, edit->draft);
+                        return keep_draft(edit, r);
                 empty = is_empty(text, size);
                 if (empty ? access(edit->path, F_OK) < 0 : is_same_text(edit->path, text, size)) {
                         note("Nothing is changed");
                         return 0;
                 }
                 r = empty ? 1 : verify_draft(edit, text, size);
-                if (r < 0)
-                        return r;
                 if (r > 0)
                         return install(edit, empty);
-                if (!ask_again()) {
-                        warnx("%s was not written", edit->path);
-                        return -EBADMSG;
-                }
+                if (ask_again())
+                        continue;
+                if (r < 0)
+                        return keep_draft(edit, r);
+                warnx("%s was not written", edit->path);
+                return -EBADMSG;
         }
 }
 
