@@ -15,6 +15,8 @@
 #include <err.h>
 #include <unistd.h>
 
+#include "base/sentence.h"
+
 struct DebugServers {
         debuginfod_client *client;
         __typeof__(debuginfod_begin) *begin;
@@ -41,8 +43,10 @@ static int on_progress(debuginfod_client *client, long done, long of) {
         long percent = of > 0 && done >= 0 && done <= of ? done / (of / 100 + 1) : 0;
 
         if (servers->shows_progress && percent != servers->percent) {
+                _cleanup_free_ char *path = text_escape(servers->path);
+
                 (void) fprintf(stderr, "\rFetching debug symbols of %s: %li%% (^C to end)",
-                               servers->path, percent);
+                               path ?: "a file", percent);
                 servers->percent = percent;
         }
         return 0;
