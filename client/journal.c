@@ -10,6 +10,7 @@
 #include <ctype.h>
 #include <err.h>
 
+#include "report/violation.h"
 #include "tlob-messages.h"
 
 static const char *const message_ids[N_REPORT_KINDS] = {
@@ -170,6 +171,7 @@ static int read_kind(sd_journal *journal, ReportKind *ret) {
 }
 
 int journal_next(sd_journal *journal, JournalReport *ret) {
+        char end[JOURNAL_TEXT_MAX];
         JournalReport report;
         int r;
 
@@ -183,6 +185,8 @@ int journal_next(sd_journal *journal, JournalReport *ret) {
                 return r;
         report.id = read_id(journal);
         report.length_ns = journal_number(journal, "TLOB_ELAPSED_NS");
+        (void) journal_text(journal, "TLOB_END", end);
+        report.is_end_seen = tlob_end_is_seen(end);
         report.suppressed = number_or_0(journal, "TLOB_SUPPRESSED");
         report.is_repeated = number_or_0(journal, "TLOB_REPEATED") != 0;
         *ret = report;

@@ -49,9 +49,15 @@ static char *format_task(const json_object *violation) {
                                        json_id(violation, "tid"), name));
 }
 
+/* Its true length; UINT64_MAX: it has not ended, or nobody knows when it has. */
+static uint64_t took_ns(const json_object *violation) {
+        return tlob_end_is_seen(json_string(violation, "end")) ? json_number(violation, "took_ns")
+                                                               : UINT64_MAX;
+}
+
 /* "561ms"; "20ms+" while it has not ended, or its end is not known. */
 static char *format_length(const json_object *violation) {
-        uint64_t took = json_number(violation, "took_ns");
+        uint64_t took = took_ns(violation);
         uint64_t elapsed = json_number(violation, "elapsed_ns");
         char time[DURATION_MAX];
 
@@ -72,7 +78,7 @@ static enum tlob_state main_state(const json_object *violation) {
                   [TLOB_WAITING] = "took_waiting_ns",
                   [TLOB_SLEEPING] = "took_sleeping_ns" },
         };
-        const char *const *keys = spent[json_number(violation, "took_ns") != UINT64_MAX];
+        const char *const *keys = spent[took_ns(violation) != UINT64_MAX];
         enum tlob_state most = TLOB_RUNNING;
 
         for (unsigned i = 0; i < TLOB_N_STATES; i++)
@@ -85,7 +91,7 @@ static enum tlob_state main_state(const json_object *violation) {
 
 /* Did the hypervisor have the CPU for more than half of the time running? */
 static bool is_stolen(const json_object *violation) {
-        bool ended = json_number(violation, "took_ns") != UINT64_MAX;
+        bool ended = took_ns(violation) != UINT64_MAX;
         uint64_t stolen = json_number(violation, ended ? "took_stolen_ns" : "stolen_ns");
         uint64_t running = json_number(violation, ended ? "took_running_ns" : "running_ns");
 
@@ -94,7 +100,7 @@ static bool is_stolen(const json_object *violation) {
 
 /* Beside what it ran. */
 static bool has_waited(const json_object *violation) {
-        bool ended = json_number(violation, "took_ns") != UINT64_MAX;
+        bool ended = took_ns(violation) != UINT64_MAX;
 
         return *json_string(violation, "preempted_by") != '\0' &&
                violation_has_waited(

@@ -57,6 +57,19 @@ const char *tlob_end_to_string(enum tlob_end end) {
         return names[end];
 }
 
+bool tlob_end_is_seen(const char *end) {
+        static const enum tlob_end unseen[] = {
+                TLOB_END_ABANDONED,
+                TLOB_END_REMOVED,
+                TLOB_END_SWITCHED,
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(unseen); i++)
+                if (streq(tlob_end_to_string(unseen[i]), end))
+                        return false;
+        return true;
+}
+
 /* " because ...", for a window that did not come to its stop. */
 static const char *end_reason(enum tlob_end end, bool has_task) {
         static const char *const reasons[TLOB_N_ENDS] = {
