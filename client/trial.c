@@ -47,9 +47,11 @@ static int remove_orphans(Connection *connection) {
 
         r = proxy_list_bindings(connection, &bindings);
         for (size_t i = 0; r >= 0 && i < json_object_array_length(bindings); i++) {
-                const char *name = json_string(json_object_array_get_idx(bindings, i), "Name");
+                const json_object *binding = json_object_array_get_idx(bindings, i);
+                const char *name = json_string(binding, "Name");
 
-                if (is_orphan(name))
+                /* Somebody's own can be called so, and has a budget. */
+                if (is_orphan(name) && json_number(binding, "BudgetNSec") == UINT64_MAX)
                         (void) remove_binding(connection, name);
         }
         return r;
