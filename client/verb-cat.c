@@ -64,10 +64,10 @@ static int show_text(Cat *cat, const char *file, unsigned line, const char *text
         json_object *row;
         int r;
 
+        escaped = text_escape(text);
+        if (!escaped)
+                return -ENOMEM;
         if (cat->client->output.json == JSON_OFF) {
-                escaped = text_escape(text);
-                if (!escaped)
-                        return -ENOMEM;
                 (void) printf("%5u  %s\n", line, escaped);
                 return 0;
         }
@@ -79,7 +79,7 @@ static int show_text(Cat *cat, const char *file, unsigned line, const char *text
                 r = json_add_string(row, "File", file);
         if (r >= 0)
                 r = json_add(row, "Line", json_object_new_int64(line));
-        return r < 0 ? r : json_add_string(row, "Text", text);
+        return r < 0 ? r : json_add_string(row, "Text", escaped);
 }
 
 static int show_line(Cat *cat, const char *file, bool *shown, unsigned line, const char *text,
@@ -202,7 +202,8 @@ ExitStatus verb_cat(Client *client, int argc, char **argv) {
         r = show_unit(&cat, &files);
         if (r >= 0 && client->output.json != JSON_OFF)
                 r = output_json(&client->output, sections);
-        else if (r >= 0 && !cat.separate) {
+        if (r >= 0 && !(client->output.json != JSON_OFF ? json_object_array_length(sections) > 0
+                                                        : cat.separate)) {
                 warnx("No file has bindings of %s; 'tlobctl%s edit %s' adds one", files.id, scope,
                       files.id);
                 return STATUS_FAILED;

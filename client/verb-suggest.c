@@ -406,7 +406,8 @@ static int suggest_for_unit(Client *client, const char *name) {
 static int suggest_for_binding(Client *client, const char *name) {
         _cleanup_json_ json_object *binding = NULL;
         char budget[DURATION_MAX], text[DURATION_MAX];
-        uint64_t n, p999;
+        uint64_t n, p999, proposed;
+        const char *quote;
         int r;
 
         r = proxy_get_binding(&client->connection, name, &binding);
@@ -418,16 +419,21 @@ static int suggest_for_binding(Client *client, const char *name) {
                 warnx("%s has measured no windows yet", name);
                 return -ENODATA;
         }
+        proposed = budget_propose(p999);
         if (client->output.json != JSON_OFF) {
                 r = json_add(binding, "ProposedBudgetNSec",
-                             json_object_new_uint64(budget_propose(p999)));
+                             proposed == UINT64_MAX ? json_object_new_null()
+                                                    : json_object_new_uint64(proposed));
                 return r < 0 ? r : output_json(&client->output, binding);
         }
+        (void) duration_format(proposed, budget);
+        /* "1min 6s", "foo\\x2dbar.service/x": a shell takes it as it is. */
+        quote = strpbrk(name, "\\") || strpbrk(budget, " ") ? "'" : "";
         (void) printf("%s: %" PRIu64 " windows, all but one in a thousand took up to %s. "
-                      "Half as much more:\n\ntlobctl%s set-budget %s %s\n",
+                      "Half as much more:\n\ntlobctl%s set-budget %s%s%s %s%s%s\n",
                       name, n, duration_format_short(p999, text),
-                      options_scope_text(&client->options), name,
-                      duration_format(budget_propose(p999), budget));
+                      options_scope_text(&client->options), quote, name, quote, quote, budget,
+                      quote);
         if (n < BUDGET_WINDOWS_FEW)
                 (void) printf("\nThere are fewer than %i windows: this is the longest one.\n",
                               BUDGET_WINDOWS_FEW);
