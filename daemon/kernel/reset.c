@@ -13,6 +13,7 @@
 
 #include "kernel/reset.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <syslog.h>
 
@@ -37,10 +38,34 @@ void kernel_reset_note(KernelContext *c, const KernelFile *file) {
         gone[c->n_gone++] = *file;
 }
 
+/*
+ * The monitor shows a path only, which may be another file's than when the line was seen first: the
+ * code is another one there, and a probe in the middle of an instruction breaks it.
+ */
+static bool is_replaced(const KernelContext *c, const KernelLine *line) {
+        const KernelLine *known = kernel_lines_find(&c->foreign, line);
+        KernelFile file;
+
+        if (!known)
+                return false;
+        file = kernel_file_from_path(c->files, line->path);
+        return !kernel_file_equal(&file, &c->foreign_files[known - c->foreign.items]);
+}
+
+/* One that is not ours. */
+static void restore(KernelContext *c, const KernelLine *line) {
+        int r = is_replaced(c, line) ? -ESTALE : kernel_monitor_restore_line(&c->monitor, line);
+
+        if (r < 0)
+                kernel_context_notice(c, LOG_WARNING, BACKEND_NO_INDEX,
+                                      "'%s', which is not tlobd's, is not in the kernel's monitor "
+                                      "any more, as that had to be reset: %s",
+                                      line->text,
+                                      r == -ESTALE ? "the file was replaced" : strerror(-r));
+}
+
 /* By the file that is open, if it is ours: its path may be another one's by now. */
 static void put_back(KernelContext *c, const KernelLine *line) {
-        int r;
-
         for (size_t i = 0; i < c->n_entries; i++) {
                 KernelEntry *entry = &c->entries[i];
                 _cleanup_free_ char *reason = NULL;
@@ -52,12 +77,7 @@ static void put_back(KernelContext *c, const KernelLine *line) {
                                 c, entry, reason ?: "The kernel's monitor no longer accepts it");
                 return;
         }
-        r = kernel_monitor_restore_line(&c->monitor, line);
-        if (r < 0)
-                kernel_context_notice(c, LOG_WARNING, BACKEND_NO_INDEX,
-                                      "The kernel's monitor had to be reset and does not accept "
-                                      "'%s' again, which is not tlobd's, ignoring: %s",
-                                      line->text, strerror(-r));
+        restore(c, line);
 }
 
 int kernel_reset_run(KernelContext *c) {
@@ -106,7 +126,7 @@ void kernel_reset_leave(KernelContext *c) {
         (void) kernel_monitor_list(&c->monitor, &others);
         (void) kernel_context_enable(c, false);
         for (size_t i = 0; i < others.n; i++)
-                (void) kernel_monitor_restore_line(&c->monitor, &others.items[i]);
+                restore(c, &others.items[i]);
         if (c->state.enabled)
                 (void) kernel_context_enable(c, true);
 }

@@ -312,6 +312,40 @@ static void test_replaced_file(void **state) {
         assert_ok(unlink(path));
 }
 
+/* A line of somebody else's is on the file that it was written for, and on no other. */
+static void test_replaced_file_of_others(void **state) {
+        char path[] = "/tmp/tlob-tracefs-XXXXXX", new[64];
+        _cleanup_free_ char *error = NULL, *all = NULL;
+        int index, fd;
+        Tracefs t;
+
+        fd = mkstemp(path);
+        assert_true(fd >= 0);
+        (void) close(fd);
+        copy_file(tracefs_target(), path);
+        tracefs_begin(&t, "v3");
+        index = tracefs_add(&t,
+                            (const char *[]) { "Executable", path, "Start", "target_one", "Stop",
+                                               "target_two", "BudgetSec", "5ms", NULL },
+                            0, 0, &error);
+        assert_true(index >= 0);
+        all = tracefs_read(MONITOR);
+        assert_ok(t.backend->ops->remove(t.backend, (uint32_t) index, NULL, NULL));
+        tracefs_expect_lines(&t, 1);
+        assert_ok(tracefs_write(MONITOR, strchr(all, '\n') + 1));
+        tracefs_add_marks(&t, "5ms");
+        tracefs_collect(&t);
+        assert_int_equal(tracefs_count_lines(), 3);
+
+        (void) snprintf(new, sizeof(new), "%s.new", path);
+        copy_file(tracefs_target(), new);
+        assert_ok(rename(new, path));
+        t.backend = t.backend->ops->free(t.backend);
+        assert_int_equal(tracefs_count_lines(), 1);
+        tracefs_finish(&t);
+        assert_ok(unlink(path));
+}
+
 /*
  * A daemon that dies: what it set is found, used on or removed, and what it did not read is
  * reported.
@@ -368,6 +402,7 @@ int main(void) {
                 cmocka_unit_test(test_not_in_use),
                 cmocka_unit_test(test_wished_last),
                 cmocka_unit_test(test_replaced_file),
+                cmocka_unit_test(test_replaced_file_of_others),
                 cmocka_unit_test(test_crash),
         };
 
