@@ -222,14 +222,22 @@ int kernel_entry_attach(KernelContext *c, KernelEntry *entry, const Binding *bin
                 r = entry_set_line(entry, choose_name(c, name), start, stop, threshold);
                 if (r >= 0)
                         r = entry_write(c, entry, ret_reason);
+                if (r < 0)
+                        return r;
         }
-        if (r >= 0)
-                r = kernel_repair_watch_file(c, entry);
+        r = kernel_repair_watch_file(c, entry);
         if (r >= 0)
                 r = kernel_crowd_watch(c);
         if (r >= 0)
                 r = ensure_enabled(c);
-        return r >= 0 && kernel_reset_is_needed(c) ? kernel_reset_run(c) : r;
+        if (r >= 0 && kernel_reset_is_needed(c))
+                r = kernel_reset_run(c);
+        /* It is in the monitor by now. */
+        if (r < 0) {
+                kernel_leaving_add(c, &entry->line, fcntl(entry->fd, F_DUPFD_CLOEXEC, 3));
+                kernel_retire_threshold(c, entry->line.threshold);
+        }
+        return r;
 }
 
 int kernel_entry_change(KernelContext *c, KernelEntry *entry, uint64_t threshold) {
