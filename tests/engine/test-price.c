@@ -36,23 +36,36 @@ static uint64_t run_storm(Engine *engine) {
         return cpu_ns() - before;
 }
 
+/* Others on the machine make some of them longer, and none shorter. */
+static uint64_t run_storms(Engine *engine, unsigned n) {
+        uint64_t shortest = run_storm(engine), ns;
+
+        for (unsigned i = 1; i < n; i++) {
+                ns = run_storm(engine);
+                shortest = ns < shortest ? ns : shortest;
+        }
+        return shortest;
+}
+
 static void test_cost(void **state) {
         Engine *engine = *state;
-        uint64_t without, with, told, factor;
+        uint64_t without, with, again, told, factor;
         Statistics s, final;
         uint32_t storm;
 
-        without = run_storm(engine);
+        without = run_storms(engine, 3);
         (void) engine->backend->ops->take_alarm(engine->backend);
         storm = engine_add(engine, FUNCTION("storm", "1min"), NULL);
         with = run_storm(engine);
         told = engine->backend->ops->cost(engine->backend, storm);
         s = engine_statistics(engine, storm);
+        assert_int_equal(engine->backend->ops->cost(engine->backend, BACKEND_NO_INDEX), told);
+        again = run_storms(engine, 3);
+        with = again < with ? again : with;
         print_message("%i calls took %.1f ms more, and are said to have taken %.1f ms\n", CALLS,
                       (double) (with - without) / 1e6, (double) told / 1e6);
         assert_int_equal(s.counters.starts, CALLS);
         assert_int_equal(s.cost_ns, told);
-        assert_int_equal(engine->backend->ops->cost(engine->backend, BACKEND_NO_INDEX), told);
         /* An emulator translates the victim's code anew, each time that a CPU of it stood still. */
         factor = machine_is_emulated() ? 20 : 3;
         assert_true(told > (with - without) / factor);
