@@ -142,7 +142,7 @@ check "with its cause" eval 'as_alice journalctl --user -q -t tlob --grep="app.s
 equal "the system's knows nothing of it" "$(journalctl --boot -q -t tlob _UID=0; tlobctl violations -j)" "[]"
 
 # A program of all.
-other=$(systemd-run --quiet --unit=other $server && systemctl show -P MainPID other)
+other=$(systemd-run --quiet --property=Type=exec --unit=other $server && systemctl show -P MainPID other)
 restart_app $server
 check "a program that others run is measured" until_true eval '[ "$(hers app.service/request Windows)" -gt 0 ]'
 before=$(first_byte "$other")
@@ -211,7 +211,7 @@ before=$(hers app.service/request Violations)
 sleep 0.3
 check "at once" [ "$(hers app.service/request Violations)" -le $((before + 1)) ]
 systemctl stop other
-other=$(systemd-run --quiet --unit=other $home/server && systemctl show -P MainPID other)
+other=$(systemd-run --quiet --property=Type=exec --unit=other $home/server && systemctl show -P MainPID other)
 equal "her program has probes" "$(first_byte "$other")" cc
 before=$(dd if=$home/server bs=1 skip=$((start)) count=1 2>/dev/null | od -An -tx1 | tr -d ' ')
 as_alice systemctl --user stop app tlobd
