@@ -31,6 +31,12 @@ int json_add(json_object *object, const char *key, json_object *value) {
         return 0;
 }
 
+int json_add_number(json_object *object, const char *key, uint64_t value) {
+        json_object *number = value == UINT64_MAX ? NULL : json_object_new_uint64(value);
+
+        return value != UINT64_MAX && !number ? -ENOMEM : json_add(object, key, number);
+}
+
 int json_append(json_object *array, json_object *value) {
         if (json_object_array_add(array, value) < 0) {
                 json_object_put(value);

@@ -39,6 +39,9 @@ int json_append(json_object *array, json_object *value);
 /* Adds a string. Returns 0 or -ENOMEM. */
 int json_add_string(json_object *object, const char *key, const char *value);
 
+/* Adds a number; UINT64_MAX: null. Returns 0 or -ENOMEM. */
+int json_add_number(json_object *object, const char *key, uint64_t value);
+
 /* The string below key: "" if there is none, or null. Owned by the object. */
 const char *json_string(const json_object *object, const char *key);
 

@@ -49,10 +49,7 @@ static int add_numbers(json_object *row, const Measured *measured) {
         int r = 0;
 
         for (size_t i = 0; i < ELEMENTSOF(numbers) && r >= 0; i++)
-                r = json_add(row, numbers[i].key,
-                             numbers[i].value == UINT64_MAX
-                                     ? json_object_new_null()
-                                     : json_object_new_uint64(numbers[i].value));
+                r = json_add_number(row, numbers[i].key, numbers[i].value);
         return r;
 }
 

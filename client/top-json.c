@@ -9,12 +9,6 @@
 
 #include "base/clock.h"
 
-static int add_number(json_object *object, const char *key, uint64_t n) {
-        json_object *value = n == UINT64_MAX ? NULL : json_object_new_uint64(n);
-
-        return n != UINT64_MAX && !value ? -ENOMEM : json_add(object, key, value);
-}
-
 static int add_fraction(json_object *object, const char *key, double x) {
         json_object *value = NULL;
         char text[64];
@@ -35,18 +29,18 @@ static int fill_row(json_object *object, const Row *row, bool by_unit) {
         if (r >= 0)
                 r = json_add_string(object, "State", row->state);
         if (r >= 0)
-                r = by_unit ? add_number(object, "NBindings", row->n_bindings)
-                            : add_number(object, "BudgetNSec", row->budget_ns);
+                r = by_unit ? json_add_number(object, "NBindings", row->n_bindings)
+                            : json_add_number(object, "BudgetNSec", row->budget_ns);
         if (r >= 0)
                 r = add_fraction(object, "WindowsPerSec", row->windows_per_sec);
         if (r >= 0)
                 r = add_fraction(object, "ViolationsPerSec", row->violations_per_sec);
         if (r >= 0)
-                r = add_number(object, "P50NSec", row->p50_ns);
+                r = json_add_number(object, "P50NSec", row->p50_ns);
         if (r >= 0)
-                r = add_number(object, "P99NSec", row->p99_ns);
+                r = json_add_number(object, "P99NSec", row->p99_ns);
         if (r >= 0)
-                r = add_number(object, "MaxNSec", row->max_ns);
+                r = json_add_number(object, "MaxNSec", row->max_ns);
         if (r >= 0)
                 r = add_fraction(object, "RunningShare", row->share[TLOB_RUNNING]);
         if (r >= 0)
@@ -68,12 +62,12 @@ static int fill_window(json_object *object, const OpenWindow *window, uint64_t n
         if (r >= 0)
                 r = json_add_string(object, "Where", window->where);
         if (r >= 0)
-                r = add_number(object, "Id", window->id);
+                r = json_add_number(object, "Id", window->id);
         if (r >= 0)
-                r = add_number(object, "BudgetNSec", window->budget_ns);
+                r = json_add_number(object, "BudgetNSec", window->budget_ns);
         return r < 0 ? r
-                     : add_number(object, "ElapsedNSec",
-                                  is_known ? now_ns - window->begin_ns : UINT64_MAX);
+                     : json_add_number(object, "ElapsedNSec",
+                                       is_known ? now_ns - window->begin_ns : UINT64_MAX);
 }
 
 static int add_rows(json_object *array, const Rows *rows, bool by_unit) {
@@ -111,10 +105,10 @@ int top_to_json(const Rows *rows, const OpenWindows *windows, bool by_unit, uint
 
         if (!object || !row_array || !window_array)
                 return -ENOMEM;
-        r = add_number(object, "RealtimeNSec", clock_read_ns(CLOCK_REALTIME));
+        r = json_add_number(object, "RealtimeNSec", clock_read_ns(CLOCK_REALTIME));
         if (r >= 0)
-                r = add_number(object, "IntervalNSec",
-                               rows->interval_ns > 0 ? rows->interval_ns : UINT64_MAX);
+                r = json_add_number(object, "IntervalNSec",
+                                    rows->interval_ns > 0 ? rows->interval_ns : UINT64_MAX);
         if (r >= 0)
                 r = add_rows(row_array, rows, by_unit);
         if (r >= 0)

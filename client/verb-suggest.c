@@ -421,9 +421,7 @@ static int suggest_for_binding(Client *client, const char *name) {
         }
         proposed = budget_propose(p999);
         if (client->output.json != JSON_OFF) {
-                r = json_add(binding, "ProposedBudgetNSec",
-                             proposed == UINT64_MAX ? json_object_new_null()
-                                                    : json_object_new_uint64(proposed));
+                r = json_add_number(binding, "ProposedBudgetNSec", proposed);
                 return r < 0 ? r : output_json(&client->output, binding);
         }
         (void) duration_format(proposed, budget);
