@@ -25,7 +25,7 @@ typedef struct Cat {
         const char *unit;
         char **directories;    /* of the configuration */
         json_object *sections; /* for --json= */
-        bool separate;         /* something was shown */
+        bool any;              /* something was shown */
 } Cat;
 
 /* The rest of a line that begins with "[WORD ", without the bracket; NULL: another line. */
@@ -93,10 +93,9 @@ static int show_line(Cat *cat, const char *file, bool *shown, unsigned line, con
         copy = strndup(text, length);
         if (!copy)
                 return -ENOMEM;
-        if (!*shown && cat->client->output.json == JSON_OFF) {
-                (void) printf("%s# %s\n", cat->separate ? "\n" : "", file);
-                cat->separate = *shown = true;
-        }
+        if (!*shown && cat->client->output.json == JSON_OFF)
+                (void) printf("%s# %s\n", cat->any ? "\n" : "", file);
+        cat->any = *shown = true;
         return show_text(cat, file, line, copy);
 }
 
@@ -202,8 +201,7 @@ ExitStatus verb_cat(Client *client, int argc, char **argv) {
         r = show_unit(&cat, &files);
         if (r >= 0 && client->output.json != JSON_OFF)
                 r = output_json(&client->output, sections);
-        if (r >= 0 && !(client->output.json != JSON_OFF ? json_object_array_length(sections) > 0
-                                                        : cat.separate)) {
+        if (r >= 0 && !cat.any) {
                 warnx("No file has bindings of %s; 'tlobctl%s edit %s' adds one", files.id, scope,
                       files.id);
                 return STATUS_FAILED;
