@@ -186,7 +186,7 @@ int journal_next(sd_journal *journal, JournalReport *ret) {
         report.id = read_id(journal);
         report.length_ns = journal_number(journal, "TLOB_ELAPSED_NS");
         (void) journal_text(journal, "TLOB_END", end);
-        report.is_end_seen = tlob_end_is_seen(end);
+        report.unseen = tlob_end_why_unseen(end);
         report.suppressed = number_or_0(journal, "TLOB_SUPPRESSED");
         report.is_repeated = number_or_0(journal, "TLOB_REPEATED") != 0;
         *ret = report;

@@ -26,7 +26,7 @@ typedef struct JournalReport {
         uint64_t time_usec;  /* CLOCK_REALTIME */
         uint64_t id;         /* of the window, also among those of other boots; 0: not known */
         uint64_t length_ns;  /* UINT64_MAX: not known */
-        bool is_end_seen;    /* of KIND_COMPLETION: else that is until it was found to be gone */
+        const char *unseen;  /* of KIND_COMPLETION: as tlob_end_why_unseen() has it; static */
         uint64_t suppressed; /* of KIND_SUPPRESSION: how many; each is in one of those */
         bool is_repeated;    /* perhaps: there can be an entry of the same */
 } JournalReport;

@@ -74,25 +74,6 @@ static enum tlob_budget read_budget(sd_journal *journal) {
         return budget_from_string(text);
 }
 
-/* Of these it is not known when they were left, or not how long they would have been. */
-static const char *read_end(sd_journal *journal) {
-        static const struct {
-                enum tlob_end end;
-                const char *words;
-        } unseen[] = {
-                { TLOB_END_ABANDONED, "nobody saw it end" },
-                { TLOB_END_SWITCHED, "its goroutine left the thread" },
-                { TLOB_END_REMOVED, "its binding was removed" },
-        };
-        char text[JOURNAL_TEXT_MAX];
-
-        (void) journal_text(journal, "TLOB_END", text);
-        for (size_t i = 0; i < ELEMENTSOF(unseen); i++)
-                if (streq(tlob_end_to_string(unseen[i].end), text))
-                        return unseen[i].words;
-        return NULL;
-}
-
 static Overrun read_overrun(sd_journal *journal, const JournalReport *read) {
         return (Overrun){
                 .time_usec = read->time_usec,
@@ -124,7 +105,7 @@ static int add_violation(Overruns *overruns, sd_journal *journal, const JournalR
 static void complete(Overruns *overruns, sd_journal *journal, const JournalReport *read) {
         Overrun end = read_overrun(journal, read);
 
-        end.end = read_end(journal);
+        end.end = read->unseen;
         overruns_complete(overruns, &end);
 }
 

@@ -142,7 +142,7 @@ static PlotEvent *find_event(const Picture *picture, uint64_t id) {
 static void complete(Picture *picture, const JournalReport *report) {
         PlotEvent *event = find_event(picture, report->id);
 
-        if (event && report->is_end_seen)
+        if (event && !report->unseen)
                 event->length_ns = report->length_ns;
 }
 

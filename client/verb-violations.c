@@ -51,8 +51,9 @@ static char *format_task(const json_object *violation) {
 
 /* Its true length; UINT64_MAX: it has not ended, or nobody knows when it has. */
 static uint64_t took_ns(const json_object *violation) {
-        return tlob_end_is_seen(json_string(violation, "end")) ? json_number(violation, "took_ns")
-                                                               : UINT64_MAX;
+        return tlob_end_why_unseen(json_string(violation, "end"))
+                       ? UINT64_MAX
+                       : json_number(violation, "took_ns");
 }
 
 /* "561ms"; "20ms+" while it has not ended, or its end is not known. */

@@ -57,17 +57,20 @@ const char *tlob_end_to_string(enum tlob_end end) {
         return names[end];
 }
 
-bool tlob_end_is_seen(const char *end) {
-        static const enum tlob_end unseen[] = {
-                TLOB_END_ABANDONED,
-                TLOB_END_REMOVED,
-                TLOB_END_SWITCHED,
+const char *tlob_end_why_unseen(const char *end) {
+        static const struct {
+                enum tlob_end end;
+                const char *why;
+        } unseen[] = {
+                { TLOB_END_ABANDONED, "nobody saw it end" },
+                { TLOB_END_SWITCHED, "its goroutine left the thread" },
+                { TLOB_END_REMOVED, "its binding was removed" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(unseen); i++)
-                if (streq(tlob_end_to_string(unseen[i]), end))
-                        return false;
-        return true;
+                if (streq(tlob_end_to_string(unseen[i].end), end))
+                        return unseen[i].why;
+        return NULL;
 }
 
 /* " because ...", for a window that did not come to its stop. */

@@ -99,10 +99,10 @@ const char *tlob_state_to_string(enum tlob_state state);
 const char *tlob_end_to_string(enum tlob_end end);
 
 /*
- * Is it known when a window with that end was left, and so how long it was? Not if it was only
- * found to be gone, or is not waited for any more.
+ * Why it is not known when a window with that end was left, and so how long it was: it was only
+ * found to be gone, or is not waited for any more. NULL: it is known.
  */
-bool tlob_end_is_seen(const char *end);
+const char *tlob_end_why_unseen(const char *end);
 
 /* A ring of the most recent violations, newest last; a full one forgets the oldest. */
 typedef struct ViolationLog {

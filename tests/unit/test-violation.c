@@ -191,11 +191,11 @@ static void test_names(void **state) {
                 assert_non_null(tlob_end_to_string(i));
         assert_string_equal(tlob_end_to_string(TLOB_END_ABANDONED), "abandoned");
         assert_string_equal(tlob_end_to_string(TLOB_END_SWITCHED), "switched");
-        assert_false(tlob_end_is_seen("switched"));
-        assert_false(tlob_end_is_seen("removed"));
-        assert_true(tlob_end_is_seen("stop"));
-        assert_true(tlob_end_is_seen("exit"));
-        assert_true(tlob_end_is_seen("something of a newer version"));
+        assert_non_null(tlob_end_why_unseen("switched"));
+        assert_non_null(tlob_end_why_unseen("removed"));
+        assert_null(tlob_end_why_unseen("stop"));
+        assert_null(tlob_end_why_unseen("exit"));
+        assert_null(tlob_end_why_unseen("something of a newer version"));
 }
 
 static void test_log(void **state) {
