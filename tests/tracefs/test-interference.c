@@ -17,8 +17,6 @@
 
 static void test_foreign(void **state) {
         _cleanup_free_ char *error = NULL, *line = NULL, *all = NULL;
-        const char *const keys[] = { "Executable", tracefs_target(), "Start", "target_one", "Stop",
-                                     "target_two", "BudgetSec",      "5ms",   NULL };
         Tracefs t;
         int index;
 
@@ -33,7 +31,7 @@ static void test_foreign(void **state) {
         assert_ok(t.backend->ops->remove(t.backend, (uint32_t) index, NULL, NULL));
         tracefs_expect_lines(&t, 1);
         assert_ok(tracefs_write(MONITOR, line));
-        assert_int_equal(tracefs_add(&t, keys, 0, 0, &error), -EEXIST);
+        assert_int_equal(tracefs_add_marks_on(&t, tracefs_target(), "5ms", &error), -EEXIST);
         assert_non_null(strstr(error, "Someone else"));
 
         *strrchr(line, ' ') = '\0'; /* the threshold */
@@ -130,12 +128,7 @@ static void test_given_up(void **state) {
         assert_false(tracefs_is_enabled());
         assert_ok(t.backend->ops->remove(t.backend, index, NULL, NULL));
         /* Another back end is to take it. */
-        assert_int_equal(tracefs_add(&t,
-                                     (const char *[]) { "Executable", tracefs_target(), "Start",
-                                                        "target_one", "Stop", "target_two",
-                                                        "BudgetSec", "5ms", NULL },
-                                     0, 0, &error),
-                         -EBUSY);
+        assert_int_equal(tracefs_add_marks_on(&t, tracefs_target(), "5ms", &error), -EBUSY);
         assert_non_null(strstr(error, "keep removing"));
 
         t.backend = t.backend->ops->free(t.backend);
@@ -157,12 +150,7 @@ static void test_panic(void **state) {
         tracefs_expect_notice(&t, "stop the machine", index);
         assert_ok(t.backend->ops->remove(t.backend, index, NULL, NULL));
         /* Nor is it taken again, as the manager tries to. */
-        assert_int_equal(tracefs_add(&t,
-                                     (const char *[]) { "Executable", tracefs_target(), "Start",
-                                                        "target_one", "Stop", "target_two",
-                                                        "BudgetSec", "5ms", NULL },
-                                     0, 0, &error),
-                         -EOPNOTSUPP);
+        assert_int_equal(tracefs_add_marks_on(&t, tracefs_target(), "5ms", &error), -EOPNOTSUPP);
         assert_non_null(strstr(error, "stop the machine"));
 
         t.backend = t.backend->ops->free(t.backend);
@@ -272,41 +260,37 @@ static void test_wished_last(void **state) {
         tracefs_finish(&t);
 }
 
-static void copy_file(const char *from, const char *to) {
-        _cleanup_close_ int in = open(from, O_RDONLY | O_CLOEXEC);
-        _cleanup_close_ int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
-        char buffer[65536];
-        ssize_t n;
+/* A copy of the target, and a back end with a binding on it. */
+static uint32_t begin_with_copy(Tracefs *t, char *path) {
+        _cleanup_free_ char *error = NULL;
+        int index;
 
-        assert_true(in >= 0 && out >= 0);
-        while ((n = read(in, buffer, sizeof(buffer))) > 0)
-                assert_int_equal(write(out, buffer, (size_t) n), n);
+        tracefs_copy_target(path);
+        tracefs_begin(t, "v3");
+        index = tracefs_add_marks_on(t, path, "5ms", &error);
+        assert_true(index >= 0);
+        return (uint32_t) index;
+}
+
+/* By another file of the same code. */
+static void replace(const char *path) {
+        char new[] = "/tmp/tlob-tracefs-XXXXXX";
+
+        tracefs_copy_target(new);
+        assert_ok(rename(new, path));
 }
 
 /* By its path, a binding on a file that was replaced cannot be removed. */
 static void test_replaced_file(void **state) {
-        char path[] = "/tmp/tlob-tracefs-XXXXXX", new[64];
-        _cleanup_free_ char *error = NULL;
-        int index, fd;
+        char path[] = "/tmp/tlob-tracefs-XXXXXX";
+        uint32_t index;
         Tracefs t;
 
-        fd = mkstemp(path);
-        assert_true(fd >= 0);
-        (void) close(fd);
-        copy_file(tracefs_target(), path);
-        tracefs_begin(&t, "v3");
-        index = tracefs_add(&t,
-                            (const char *[]) { "Executable", path, "Start", "target_one", "Stop",
-                                               "target_two", "BudgetSec", "5ms", NULL },
-                            0, 0, &error);
-        assert_true(index >= 0);
+        index = begin_with_copy(&t, path);
         tracefs_collect(&t);
-
-        (void) snprintf(new, sizeof(new), "%s.new", path);
-        copy_file(tracefs_target(), new);
-        assert_ok(rename(new, path));
-        tracefs_expect_notice(&t, "replaced or removed", (uint32_t) index);
-        assert_ok(t.backend->ops->remove(t.backend, (uint32_t) index, NULL, NULL));
+        replace(path);
+        tracefs_expect_notice(&t, "replaced or removed", index);
+        assert_ok(t.backend->ops->remove(t.backend, index, NULL, NULL));
         tracefs_expect_lines(&t, 1);
         tracefs_finish(&t);
         assert_ok(unlink(path));
@@ -314,32 +298,21 @@ static void test_replaced_file(void **state) {
 
 /* A line of somebody else's is on the file that it was written for, and on no other. */
 static void test_replaced_file_of_others(void **state) {
-        char path[] = "/tmp/tlob-tracefs-XXXXXX", new[64];
-        _cleanup_free_ char *error = NULL, *all = NULL;
-        int index, fd;
+        char path[] = "/tmp/tlob-tracefs-XXXXXX";
+        _cleanup_free_ char *all = NULL;
+        uint32_t index;
         Tracefs t;
 
-        fd = mkstemp(path);
-        assert_true(fd >= 0);
-        (void) close(fd);
-        copy_file(tracefs_target(), path);
-        tracefs_begin(&t, "v3");
-        index = tracefs_add(&t,
-                            (const char *[]) { "Executable", path, "Start", "target_one", "Stop",
-                                               "target_two", "BudgetSec", "5ms", NULL },
-                            0, 0, &error);
-        assert_true(index >= 0);
+        index = begin_with_copy(&t, path);
         all = tracefs_read(MONITOR);
-        assert_ok(t.backend->ops->remove(t.backend, (uint32_t) index, NULL, NULL));
+        assert_ok(t.backend->ops->remove(t.backend, index, NULL, NULL));
         tracefs_expect_lines(&t, 1);
         assert_ok(tracefs_write(MONITOR, strchr(all, '\n') + 1));
         tracefs_add_marks(&t, "5ms");
         tracefs_collect(&t);
         assert_int_equal(tracefs_count_lines(), 3);
 
-        (void) snprintf(new, sizeof(new), "%s.new", path);
-        copy_file(tracefs_target(), new);
-        assert_ok(rename(new, path));
+        replace(path);
         t.backend = t.backend->ops->free(t.backend);
         assert_int_equal(tracefs_count_lines(), 1);
         tracefs_finish(&t);

@@ -355,15 +355,18 @@ const char *tracefs_target(void) {
         return path;
 }
 
+int tracefs_add_marks_on(Tracefs *t, const char *path, const char *budget, char **ret_error) {
+        return tracefs_add(t,
+                           (const char *[]) { "Executable", path, "Start", "target_one", "Stop",
+                                              "target_two", "BudgetSec", budget, NULL },
+                           0, 0, ret_error);
+}
+
 int tracefs_add_marks(Tracefs *t, const char *budget) {
         _cleanup_free_ char *error = NULL;
         int index;
 
-        index = tracefs_add(t,
-                            (const char *[]) { "Executable", tracefs_target(), "Start",
-                                               "target_one", "Stop", "target_two", "BudgetSec",
-                                               budget, NULL },
-                            0, 0, &error);
+        index = tracefs_add_marks_on(t, tracefs_target(), budget, &error);
         if (index < 0)
                 fail_msg("%s", error);
         return index;

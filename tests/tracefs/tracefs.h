@@ -91,6 +91,9 @@ extern bool tracefs_leave_out_self;
 void tracefs_begin(Tracefs *tracefs, const char *dialect);
 int tracefs_add_marks(Tracefs *tracefs, const char *budget);
 
+/* The same on that file, of the target's code: the binding's index, or a negative errno. */
+int tracefs_add_marks_on(Tracefs *tracefs, const char *path, const char *budget, char **ret_error);
+
 /* The path of a program that nobody runs. */
 const char *tracefs_target(void);
 
