@@ -11,13 +11,23 @@
 
 #include "base/near-name.h"
 #include "base/sentence.h"
+#include "base/unit-name.h"
 #include "filter.h"
+
+bool names_has_all_instances(const json_object *binding, const char *unit) {
+        const char *template = json_string(binding, "Unit"), *at = strchr(unit, '@');
+
+        return at && unit_name_is_template(template) && !unit_name_is_template(unit) &&
+               strncmp(template, unit, (size_t) (at - unit) + 1) == 0 &&
+               streq(strrchr(template, '.'), strrchr(unit, '.') ?: "");
+}
 
 static bool belongs_to(const json_object *binding, const char *unit) {
         const char *name = json_string(binding, "Name");
         size_t n = strlen(unit);
 
         return streq(json_string(binding, "Unit"), unit) ||
+               names_has_all_instances(binding, unit) ||
                (strncmp(name, unit, n) == 0 && name[n] == '/');
 }
 

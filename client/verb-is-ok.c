@@ -79,11 +79,15 @@ static Verdict judge_counters(const json_object *binding, unsigned per_mille) {
         return ns <= budget_ns ? VERDICT_OK : VERDICT_VIOLATED;
 }
 
-/* "waiting": its unit does not run, and was measured when it did. */
+/*
+ * "waiting": its unit does not run, and was measured when it did; or the file is another build than
+ * the one that is to be measured, in a unit that may run.
+ */
 static bool is_measured(const json_object *binding) {
         const char *state = json_string(binding, "State");
 
-        return streq(state, "active") || streq(state, "waiting");
+        return streq(state, "active") || (streq(state, "waiting") &&
+                                          !strstr(json_string(binding, "StateReason"), "BuildID="));
 }
 
 /* A binding that is switched off is left out, unless there is no other. */
@@ -155,15 +159,20 @@ static int judge_losses(const Check *check, Verdict *verdict) {
 static int judge_journal(const Check *check, const json_object *bindings, const char *unit,
                          Verdict *verdict) {
         unsigned kinds = REPORT_KIND(KIND_VIOLATION) | REPORT_KIND(KIND_SUPPRESSION);
-        size_t n = json_object_array_length(bindings);
+        size_t n = json_object_array_length(bindings), n_names = 0;
         _cleanup_free_ const char **names = calloc(n + 1, sizeof(*names));
         JournalReport report;
         int r;
 
         if (!names)
                 return -ENOMEM;
-        for (size_t i = 0; i < n; i++)
-                names[i] = json_string(json_object_array_get_idx(bindings, i), "Name");
+        for (size_t i = 0; i < n; i++) {
+                const json_object *binding = json_object_array_get_idx(bindings, i);
+
+                /* What it found in other instances is not asked for. */
+                if (!unit || !names_has_all_instances(binding, unit))
+                        names[n_names++] = json_string(binding, "Name");
+        }
         r = journal_select(check->journal, journal_writer(check->options), kinds, names, unit,
                            check->options->since_usec);
         if (r >= 0)

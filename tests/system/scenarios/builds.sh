@@ -87,6 +87,7 @@ equal "BuildID=: it measures that build" "$(binding pinned Windows)" 1
 cp "$after" "$programs/new"
 mv "$programs/new" "$programs/pinned"
 check "BuildID=: another one is waited for" until_true binding_has pinned State waiting
+refuse "BuildID=: and its budget is not said to be kept" 3 '' tlobctl is-ok pinned
 matches "BuildID=: and says why" "$(binding pinned StateReason)" "pinned is build [0-9a-f]+, not BuildID=$build"
 "$programs/pinned"
 equal "BuildID=: another one is not measured" "$(binding pinned Windows)" 1
