@@ -178,9 +178,9 @@ static int complain(int c, char **argv) {
 
         if (c == ':')
                 warnx("%s needs a value; see 'tlobctl --help'", word);
-        else if (strncmp(word, "--", 2) == 0 && optopt >= LONG_BASE)
+        else if (optopt >= LONG_BASE)
                 warnx("--%s takes no value; see 'tlobctl --help'", find_option(optopt)->name);
-        else if (strncmp(word, "--", 2) == 0)
+        else if (optopt == 0)
                 warnx("Option %s is unknown or ambiguous; see 'tlobctl --help'", word);
         else
                 warnx("There is no option -%c; see 'tlobctl --help', and write '--' before an "
@@ -334,6 +334,16 @@ static void options_init(Options *options) {
         assert(n == OPTION_KEYS_N);
 }
 
+static void set_scope(Options *options) {
+        const char *where = options->host ?: options->machine;
+
+        if (options->user)
+                (void) strcpy(options->scope, " --user");
+        else if (where)
+                (void) snprintf(options->scope, sizeof(options->scope), " --%s=%s",
+                                options->host ? "host" : "machine", where);
+}
+
 int options_parse(Options *options, int argc, char **argv, int *ret_first) {
         struct option longs[ELEMENTSOF(table) + 1];
         char shorts[2 * ELEMENTSOF(table) + 2];
@@ -360,6 +370,7 @@ int options_parse(Options *options, int argc, char **argv, int *ret_first) {
                       options->host ? "host" : "machine");
                 return -EINVAL;
         }
+        set_scope(options);
         *ret_first = optind;
         return 0;
 }
@@ -369,7 +380,7 @@ RuntimeScope options_scope(const Options *options) {
 }
 
 const char *options_scope_text(const Options *options) {
-        return options->user ? " --user" : "";
+        return options->scope;
 }
 
 int options_check(const Options *options, const char *verb, unsigned takes) {

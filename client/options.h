@@ -62,6 +62,7 @@ typedef struct Options {
         bool user;           /* not the system's tlobd */
         const char *host;    /* NULL: this machine */
         const char *machine; /* NULL: not a container */
+        char scope[512];     /* those three again, for options_scope_text() */
 
         bool all;
         bool persist;

@@ -62,7 +62,7 @@ static int fill_window(json_object *object, const OpenWindow *window, uint64_t n
         if (r >= 0)
                 r = json_add_string(object, "Where", window->where);
         if (r >= 0)
-                r = json_add_number(object, "Id", window->id);
+                r = json_add_number(object, "ID", window->id);
         if (r >= 0)
                 r = json_add_number(object, "BudgetNSec", window->budget_ns);
         return r < 0 ? r

@@ -340,7 +340,7 @@ ExitStatus verb_reload(Client *client, int argc, char **argv) {
                 r = output_json(&client->output, failed);
         else
                 r = report_failed(failed);
-        if (r >= 0 && client->output.json == JSON_OFF)
+        if (r >= 0)
                 r = report_ignored(client);
         if (r < 0)
                 return status_of_memory(r);

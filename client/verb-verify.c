@@ -239,7 +239,8 @@ static int verify_file(Verification *verification, const char *path) {
                 return verify_settings(verification, config);
         r = verify_config(verification, config);
         if (r >= 0 && config->bindings.n == 0) {
-                warnx("There is no binding in '%s'; write a section [Binding NAME]", path);
+                warnx("There is no binding in '%s'%s", path,
+                      config->n_messages > 0 ? "" : "; write a section [Binding NAME]");
                 verification->bad = true;
         }
         return r;

@@ -67,8 +67,8 @@ static int on_binding_section(const ConfigPlace *place, const char *section, voi
         loader->binding = NULL;
         if (config_section_argument(section, CONFIG_UNIT_SECTION))
                 return config_warn(loader, place,
-                                   "Section [%s] is only read in the files of a unit: write "
-                                   "[Binding NAME] here",
+                                   "Section [%s] is only read in the files of a unit, which "
+                                   "'tlobctl verify --unit=UNIT' checks: write [Binding NAME] here",
                                    section);
         if (!name)
                 return config_unknown_section(loader, place, section);

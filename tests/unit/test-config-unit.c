@@ -143,8 +143,8 @@ static void test_mixed_up_sections(void **state) {
         assert_ok(config_parse(own, CONFIG_FILE_BINDINGS, "f", text, strlen(text)));
         assert_int_equal(own->n_messages, 1);
         assert_message(own, 0,
-                       "f:1: Section [X-Tlob a] is only read in the files of a unit: write "
-                       "[Binding NAME] here");
+                       "f:1: Section [X-Tlob a] is only read in the files of a unit, which "
+                       "'tlobctl verify --unit=UNIT' checks: write [Binding NAME] here");
         assert_int_equal(own->bindings.n, 0);
 }
 
