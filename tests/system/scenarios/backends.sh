@@ -44,7 +44,9 @@ overrun() {
 
 check "the victim is there" test -x $victim
 start_fresh
-for backend in $(tlobctl status -j | jq -r '.Backends[]'); do
+backends=$(tlobctl status -j | jq -r '.Backends[]')
+matches "there are back ends" "$backends" '^bpf$'
+for backend in $backends; do
         cat >"$run/mark.conf" <<END
 [Binding mark]
 Executable=$victim

@@ -92,7 +92,7 @@ systemctl start wrong.service
 check "a wrong stop: it is said" until_true sh -c 'tlobctl show -j wrong.service/wrong | grep -q "write another Stop="'
 entry=$(wait_for_entry '.MESSAGE | test("wrong.service/wrong.*write another Stop=")' -u tlobd)
 check "a wrong stop: also in the journal" [ -n "$entry" ]
-equal "a wrong stop: no window has ended" "$(tlobctl show -j wrong.service/wrong | jq '.[0].Counters | .in_budget + .violated')" 0
+equal "a wrong stop: no window has ended" "$(tlobctl show -j wrong.service/wrong | jq '.[0].Counters | .["in-budget"] + .violated')" 0
 systemctl stop wrong.service
 
 # Too dear.

@@ -82,14 +82,17 @@ timeout 60 sh -c "while :; do
         ln -s before $files/new && mv $files/new $files/turning
 done" &
 turner=$!
+n_bound=0
 for n in {1..20}; do
-        tlobctl add-binding turning --executable=$files/turning --function=request --budget=1s >/dev/null 2>&1
+        tlobctl add-binding turning --executable=$files/turning --function=request --budget=1s >/dev/null 2>&1 &&
+                n_bound=$((n_bound + 1))
         "$files/before" >/dev/null && "$files/after" >/dev/null || echo "$n" >>"$run/harmed"
         tlobctl remove-binding turning >/dev/null 2>&1
 done
 kill $turner
 wait $turner 2>/dev/null
 check "both programs ran unharmed, whichever was measured" [ ! -e "$run/harmed" ]
+check "and it was bound now and then ($n_bound of 20)" [ $n_bound -gt 0 ]
 ln -sfn after $files/turning
 check "at rest, it is bound" tlobctl add-binding turning --executable=$files/turning --function=request --budget=1s
 check "it runs" $files/after

@@ -109,9 +109,9 @@ done >/etc/tlob/bindings.d/many.conf
 tlobctl reload
 before=$(binding long.service Windows)
 sed -i 's/^\[Binding many-100\]$/&\nPriority=err/; /many-200\]/,/BudgetSec/s/1s/2s/' /etc/tlob/bindings.d/many.conf
-busctl monitor --json=short org.tlob1 >"$run/signals" 2>/dev/null &
+SYSTEMD_LOG_LEVEL=debug busctl monitor --json=short org.tlob1 >"$run/signals" 2>"$run/signals.log" &
 monitor=$!
-pause 0.5
+check "busctl monitor listens" wait_for_line "$run/signals.log" 'member=NameLost'
 links=$(bpftool link -j | jq 'map(.id) | sort')
 begin=$EPOCHREALTIME
 tlobctl reload
