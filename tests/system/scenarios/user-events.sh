@@ -6,9 +6,6 @@
 
 . "${BASH_SOURCE[0]%/*}/assert.sh"
 
-# In an emulator, to load the programs takes half a minute, if nobody else does anything.
-WAIT=120
-
 tests=/usr/libexec/tlob-tests
 etc=/etc/systemd/system
 tracing=/sys/kernel/tracing
