@@ -268,7 +268,7 @@ static char *find_running(uint32_t pid, Root *ret_root) {
         _cleanup_free_ char *path = NULL;
         char *running = NULL;
 
-        if (read_running(pid, &path) < 0 || root_of_process(pid, ret_root) < 0)
+        if (read_running(pid, &path) < 0 || root_of_program(pid, ret_root) < 0)
                 return NULL;
         return root_resolve(ret_root, path, &running) < 0 ? NULL : running;
 }

@@ -14,6 +14,7 @@
 #include <inttypes.h>
 
 #include "base/mangled-name.h"
+#include "base/program.h"
 #include "base/sentence.h"
 #include "base/strings.h"
 #include "binding/binding.h"
@@ -436,7 +437,7 @@ static int look_through_loaded(Client *client, Search *search, const char *name,
                 return 0;
         r = loaded_files_list(pid, &paths);
         if (r >= 0)
-                r = root_of_process(pid, &root);
+                r = root_of_program(pid, &root);
         if (r == -EACCES || r == -EPERM)
                 note("Only root sees which files the main process of %s has loaded", unit);
         if (r < 0)

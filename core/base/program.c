@@ -15,7 +15,6 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/root.h"
 
 int program_of_process(uint32_t pid, char **ret) {
         char link[64];
@@ -24,6 +23,22 @@ int program_of_process(uint32_t pid, char **ret) {
                 return -ESRCH;
         (void) snprintf(link, sizeof(link), "/proc/%" PRIu32 "/exe", pid);
         return read_link(link, ret);
+}
+
+int root_of_program(uint32_t pid, Root *ret) {
+        _cleanup_free_ char *program = NULL;
+        size_t n;
+        int r;
+
+        r = root_of_process(pid, ret);
+        if (r != 0 || !ret->path || program_of_process(pid, &program) < 0)
+                return r;
+        n = strlen(ret->path);
+        if (strncmp(program, ret->path, n) == 0 && program[n] == '/')
+                return 0;
+        root_done(ret);
+        *ret = ROOT_OWN;
+        return 1;
 }
 
 uid_t user_of_process(uint32_t pid) {

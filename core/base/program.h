@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/root.h"
+
 /*
  * What programs of units are there for, what their processes run, and whose files are meant where
  * they start containers.
@@ -16,6 +18,13 @@
  * more, and with any bytes. Returns 0 or a negative errno; the caller frees it.
  */
 int program_of_process(uint32_t pid, char **ret);
+
+/*
+ * The tree that a process has begun its program in: its root, unless it has gone deeper since, as
+ * programs do that lock themselves in. Then its files are those of this process, or of what systemd
+ * has started it in. Returns as root_of_process() does.
+ */
+int root_of_program(uint32_t pid, Root *ret);
 
 /*
  * Its effective user, also where that user may not look into it. (uid_t) -1: there is no such

@@ -66,9 +66,9 @@ static int open_running_root(const Binding *binding, const char *path, bool has_
                 return 0;
         if (binding->view.main_pid == 0)
                 return -ENOENT;
-        r = root_of_process(binding->view.main_pid, ret);
+        r = root_of_program(binding->view.main_pid, ret);
         /* A process that has just been started has not gone there yet. */
-        if (r > 0 && has_own) {
+        if (r > 0 && (has_own || ret->fd < 0)) {
                 root_done(ret);
                 return -ENOENT;
         }

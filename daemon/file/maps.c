@@ -42,7 +42,7 @@ static bool is_at_path(uint32_t pid, const MappedFile *file) {
 
         if (file->inode == 0)
                 return true;
-        if (root_of_process(pid, &root) < 0)
+        if (root_of_program(pid, &root) < 0)
                 return false;
         fd = root_open(&root, file->path, O_PATH | O_CLOEXEC);
         return fd >= 0 && fstat(fd, &st) >= 0 && st.st_dev == file->device &&

@@ -270,6 +270,49 @@ systemctl stop odd
 rm -r "$odd" "$etc/odd.service"
 systemctl daemon-reload
 
+# A program that locks itself in once it runs, as servers do: its files stay what they were.
+mkdir -p /srv/empty
+cat >"$etc/locked.service" <<END
+[Service]
+ExecStart=/usr/bin/python3 -c 'import os, time; os.chroot("/srv/empty"); [time.sleep(0.05) for _ in range(10000)]'
+[X-Tlob nap]
+Executable=libc.so.6
+Function=clock_nanosleep
+BudgetSec=10s
+[X-Tlob threads]
+Executable=/usr/bin/python3
+Function=PyEval_SaveThread
+BudgetSec=10s
+END
+systemctl daemon-reload
+
+# Both measure, and go on to.
+both_measure() {
+        local name before
+
+        for name in nap threads; do
+                before=$(binding "locked.service/$name" Windows)
+                until_true has_windows "locked.service/$name" $((before + 5)) || return 1
+                [ "$(binding "locked.service/$name" State) $(binding "locked.service/$name" StateReason)" = "active " ] || return 1
+        done
+}
+
+systemctl start locked
+check "a program that locks itself in: both bindings begin" until_true eval \
+        'has_windows locked.service/nap 1 && has_windows locked.service/threads 1'
+check "and measure" both_measure
+pause 3
+check "also when it has been looked at again" both_measure
+systemctl daemon-reload
+pause 1
+check "and by systemd, too" both_measure
+matches "its functions can be listed" "$(tlobctl functions locked.service)" PyEval_SaveThread
+systemctl restart tlobd
+check "a tlobd that comes later finds it, too" both_measure
+systemctl stop locked
+rm "$etc/locked.service"
+systemctl daemon-reload
+
 # Another process of the unit has one of that name first.
 mkdir -p /opt/other
 cp "$tests/libreach.so" /opt/other
