@@ -13,11 +13,12 @@
 #include <systemd/sd-daemon.h>
 
 #include "base/clock.h"
+#include "base/duration.h"
 #include "base/sentence.h"
 #include "log.h"
 
 #define BACKENDS_MAX 4
-#define LINGER_USEC  1000000
+#define LINGER_USEC  5000000 /* what is started again gets its probes without loading them again */
 #define AGAIN_USEC   100000
 #define RETRY_NS     UINT64_C(10000000000)
 
@@ -31,10 +32,11 @@ typedef struct Slot {
         bool has_failed;        /* and it has been said */
         Binding **bindings;     /* by the back end's index; not owned */
         size_t n_bindings;
-        size_t n_used;   /* of these */
-        uint64_t lost;   /* as last seen */
-        bool unfinished; /* a daemon that died has left something: make it once */
-        int error;       /* of the last attempt to make it, and when and why it failed */
+        size_t n_used;    /* of these */
+        uint64_t idle_ns; /* since when none is */
+        uint64_t lost;    /* as last seen */
+        bool unfinished;  /* a daemon that died has left something: make it once */
+        int error;        /* of the last attempt to make it, and when and why it failed */
         uint64_t failed_ns;
         char *failure;
         int kept_fds[BACKEND_N_KEPT]; /* of the daemon before this one; -EBADF: none */
@@ -389,6 +391,7 @@ static int slot_make(Slot *slot, char **ret_error) {
         inherit_unwritten(slot);
         slot_limit_reports(slot);
         slot_keep(slot);
+        slot->idle_ns = now_ns();
         log_debug("Back end '%s' is in use.", slot->ops->name);
         return 0;
 }
@@ -432,7 +435,8 @@ void backends_take(Backends *b, const Binding *binding) {
         Slot *slot = slot_of_ops(b, binding->measurement.backend->ops);
 
         slot->bindings[binding->measurement.index] = NULL;
-        slot->n_used--;
+        if (--slot->n_used == 0)
+                slot->idle_ns = now_ns();
 }
 
 bool backends_have(const Backends *b, bool (*applies)(const Binding *binding, const void *userdata),
@@ -469,11 +473,13 @@ static int on_linger(sd_event_source *source, uint64_t usec, void *userdata) {
         for (size_t i = 0; i < b->n_slots; i++) {
                 Slot *slot = &b->slots[i];
 
-                if (!slot_is_idle(slot))
+                /* It may have been in use meanwhile. */
+                if (!slot_is_idle(slot) || now_ns() - slot->idle_ns < LINGER_USEC * NSEC_PER_USEC)
                         continue;
                 slot_clear(slot);
                 log_debug("Back end '%s' is no longer in use.", slot->ops->name);
         }
+        backends_release(b);
         return 0;
 }
 

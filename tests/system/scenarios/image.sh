@@ -77,6 +77,11 @@ counted() {
         done
 }
 
+# Those that watch tasks: what is loaded anew has other numbers.
+loaded_programs() {
+        bpftool prog -j | jq -c 'map(select(.name == "on_switch").id)'
+}
+
 # lines N WORD: the program has written so many of them.
 lines() {
         [ "$(grep -c "^$2" "$run/calls")" = "$1" ]
@@ -111,8 +116,11 @@ measured 1
 check "its image is in use" in_use
 matches "its functions are those of its program" "$(tlobctl functions imaged.service victim_a)" victim_a
 matches "and of its libraries" "$(tlobctl functions --libraries imaged.service clock_nanosleep)" clock_nanosleep
+loaded=$(loaded_programs)
+matches "programs are loaded" "$loaded" '^\[[0-9]'
 check "it is started again" systemctl restart imaged
 measured 2
+equal "by the programs that were loaded" "$(loaded_programs)" "$loaded"
 check "tlobd, too" systemctl restart tlobd
 check "and all that is bound has its probes" until_true all_are active
 check "it stops" systemctl stop imaged
