@@ -15,11 +15,7 @@
 #include "filter.h"
 
 bool names_has_all_instances(const json_object *binding, const char *unit) {
-        const char *template = json_string(binding, "Unit"), *at = strchr(unit, '@');
-
-        return at && unit_name_is_template(template) && !unit_name_is_template(unit) &&
-               strncmp(template, unit, (size_t) (at - unit) + 1) == 0 &&
-               streq(strrchr(template, '.'), strrchr(unit, '.') ?: "");
+        return unit_name_is_instance(unit, json_string(binding, "Unit"));
 }
 
 static bool belongs_to(const json_object *binding, const char *unit) {

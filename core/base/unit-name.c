@@ -52,6 +52,16 @@ bool unit_name_is_template(const char *name) {
         return at && at[1] == '.' && at + 1 == strrchr(name, '.');
 }
 
+bool unit_name_is_instance(const char *name, const char *template) {
+        const char *suffix = strrchr(template, '.');
+        size_t n = strlen(name), whole = strlen(template), n_suffix;
+
+        if (!unit_name_is_template(template) || n <= whole)
+                return false;
+        n_suffix = strlen(suffix);
+        return strncmp(name, template, whole - n_suffix) == 0 && streq(name + n - n_suffix, suffix);
+}
+
 char *unit_name_make_instance(const char *template, const char *instance) {
         const char *at = strchr(template, '@');
         char *name;

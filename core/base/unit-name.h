@@ -25,6 +25,9 @@ bool unit_name_is_valid(const char *name);
 /* "foo@.service" */
 bool unit_name_is_template(const char *name);
 
+/* "foo@x.service" of "foo@.service" */
+bool unit_name_is_instance(const char *name, const char *template);
+
 /* "foo@.service", "x" -> "foo@x.service"; NULL for want of memory. */
 char *unit_name_make_instance(const char *template, const char *instance);
 

@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/unit-name.h"
 #include "bpf/memory.h"
 #include "cgroup.h"
 
@@ -342,21 +343,11 @@ void unit_table_drop_inherited(UnitTable *table) {
                         end(table, i);
 }
 
-/* "foo@.service", taken apart. */
+/* "foo@.service" */
 typedef struct Template {
         uint32_t unit;
         const char *name;
-        size_t prefix; /* up to the '@' */
-        const char *suffix;
 } Template;
-
-static int is_instance(const Template *template, const char *name) {
-        size_t n = strlen(name), suffix = strlen(template->suffix);
-
-        return n > template->prefix + suffix &&
-               strncmp(name, template->name, template->prefix) == 0 &&
-               streq(name + n - suffix, template->suffix);
-}
 
 /* At which depths a task's cgroups have to be looked at. */
 static void level_add(UnitTable *table, unsigned level) {
@@ -396,7 +387,7 @@ static int find_instances(UnitTable *table, const Template *template, int slice_
         while (r >= 0 && (entry = readdir(dir))) {
                 const char *suffix = strrchr(entry->d_name, '.');
 
-                if (is_instance(template, entry->d_name))
+                if (unit_name_is_instance(entry->d_name, template->name))
                         r = note_instance(table, template, dirfd(dir), entry->d_name, level);
                 else if (suffix && streq(suffix, ".slice"))
                         r = find_instances(table, template,
@@ -409,17 +400,14 @@ static int find_instances(UnitTable *table, const Template *template, int slice_
 
 int unit_table_set_template(UnitTable *table, uint32_t unit, const char *name, unsigned level) {
         struct tlob_unit *u = &table->memory[unit];
-        const char *at = strchr(name, '@');
-        Template template = { .unit = unit, .name = name };
+        const Template template = { .unit = unit, .name = name };
 
-        if (!at || at[1] != '.')
+        if (!unit_name_is_template(name))
                 return -EINVAL;
         if (level >= TLOB_UNIT_LEVELS)
                 return -E2BIG;
         if (u->cgroup_id)
                 return 0;
-        template.prefix = (size_t) (at + 1 - name);
-        template.suffix = at + 1;
         level_add(table, level);
         __atomic_store_n(&u->level, level, __ATOMIC_RELAXED);
         __atomic_store_n(&u->cgroup_id, TLOB_CGROUP_MANY, __ATOMIC_RELEASE);

@@ -89,6 +89,15 @@ static void test_templates(void **state) {
         instance = unit_name_make_instance("foo@.service", "x");
         assert_string_equal(instance, "foo@x.service");
         assert_false(unit_name_is_template(instance));
+
+        assert_true(unit_name_is_instance(instance, "foo@.service"));
+        assert_true(unit_name_is_instance("foo@a@b.c.service", "foo@.service"));
+        assert_false(unit_name_is_instance("foo@.service", "foo@.service"));
+        assert_false(unit_name_is_instance("foo@x.socket", "foo@.service"));
+        assert_false(unit_name_is_instance("food@x.service", "foo@.service"));
+        assert_false(unit_name_is_instance("foo@x.service", "foo@y.service"));
+        assert_false(unit_name_is_instance("foo.service", "foo.service"));
+        assert_false(unit_name_is_instance("", "foo@.service"));
 }
 
 int main(void) {
