@@ -27,15 +27,11 @@ int program_of_process(uint32_t pid, char **ret) {
 
 int root_of_program(uint32_t pid, Root *ret) {
         _cleanup_free_ char *program = NULL;
-        size_t n;
         int r;
 
         r = root_of_process(pid, ret);
-        if (r != 0 || !ret->path || program_of_process(pid, &program) < 0)
+        if (r != 0 || program_of_process(pid, &program) < 0 || root_inside(ret, program))
                 return r;
-        n = strlen(ret->path);
-        if (strncmp(program, ret->path, n) == 0 && program[n] == '/')
-                return 0;
         root_done(ret);
         *ret = ROOT_OWN;
         return 1;

@@ -297,3 +297,11 @@ char *root_outside(const Root *root, const char *path) {
 
         return asprintf(&outside, "%s%s", root->path ?: "", path) < 0 ? NULL : outside;
 }
+
+const char *root_inside(const Root *root, const char *path) {
+        size_t n = root->path ? strlen(root->path) : 0;
+
+        if (n > 0 && strncmp(path, root->path, n) != 0)
+                return NULL;
+        return path[n] == '/' ? path + n : NULL;
+}

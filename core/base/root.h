@@ -56,4 +56,7 @@ int root_path_of_fd(int fd, char **ret);
 /* The same file's path from outside; NULL for want of memory. */
 char *root_outside(const Root *root, const char *path);
 
+/* The other way: the part of that path that is inside; NULL if it leads elsewhere. */
+const char *root_inside(const Root *root, const char *path);
+
 #endif

@@ -161,8 +161,8 @@ static int find_program(const Binding *binding, const Root *root, char **ret) {
 /* The first program of the container, if that can be meant. */
 static int take_program_of_container(const Binding *binding, const Root *root, char **ret_path,
                                      char **ret_error) {
-        size_t n = root->path ? strlen(root->path) : 0;
         _cleanup_free_ char *running = NULL;
+        const char *inside;
 
         if (binding_awaits_container(binding))
                 return sentence_error(-EAGAIN, ret_error,
@@ -184,8 +184,9 @@ static int take_program_of_container(const Binding *binding, const Root *root, c
                                       "measured, by its path in there",
                                       binding->unit, running);
         /* Of one that has only another root, the link is seen from outside. */
-        if (n > 0 && strncmp(running, root->path, n) == 0 && running[n] == '/')
-                memmove(running, running + n, strlen(running + n) + 1);
+        inside = root_inside(root, running);
+        if (inside)
+                memmove(running, inside, strlen(inside) + 1);
         *ret_path = TAKE_PTR(running);
         return 0;
 }

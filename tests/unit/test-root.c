@@ -69,6 +69,9 @@ static void test_paths(void **state) {
         assert_string_equal(resolved, "/usr/lib/real");
         outside = root_outside(&root, resolved);
         assert_string_equal(outside, temporary_path(*state, "jail/usr/lib/real"));
+        assert_string_equal(root_inside(&root, outside), resolved);
+        assert_null(root_inside(&root, temporary_path(*state, "jailer/x")));
+        assert_null(root_inside(&root, "/usr"));
         assert_int_equal(root_resolve(&root, "/nothing", &resolved), -ENOENT);
         assert_int_equal(root_of_directory(&ROOT_OWN, temporary_path(*state, "nothing"), &root),
                          -ENOENT);
@@ -82,6 +85,7 @@ static void test_own(void **state) {
         assert_ok(root_resolve(&own, temporary_path(*state, "jail/relative"), &resolved));
         outside = root_outside(&own, "/x");
         assert_string_equal(outside, "/x");
+        assert_string_equal(root_inside(&own, outside), "/x");
 
         assert_int_equal(root_of_process((uint32_t) getpid(), &process), 1);
         assert_text(&process, temporary_path(*state, "secret"), "outside");
