@@ -275,10 +275,7 @@ mkdir -p /srv/empty
 cat >"$etc/locked.service" <<END
 [Service]
 ExecStart=/usr/bin/python3 -c 'import os, time; os.chroot("/srv/empty"); [time.sleep(0.05) for _ in range(10000)]'
-[X-Tlob nap]
-Executable=libc.so.6
-Function=clock_nanosleep
-BudgetSec=10s
+$nap
 [X-Tlob threads]
 Executable=/usr/bin/python3
 Function=PyEval_SaveThread
@@ -293,7 +290,7 @@ both_measure() {
         for name in nap threads; do
                 before=$(binding "locked.service/$name" Windows)
                 until_true has_windows "locked.service/$name" $((before + 5)) || return 1
-                [ "$(binding "locked.service/$name" State) $(binding "locked.service/$name" StateReason)" = "active " ] || return 1
+                binding_has "locked.service/$name" State active && binding_has "locked.service/$name" StateReason '' || return 1
         done
 }
 
