@@ -399,7 +399,7 @@ const char *binding_own_name(const Binding *binding) {
 bool binding_same_probes(const Binding *a, const Binding *b) {
         return streq_empty(a->executable, b->executable) && streq_empty(a->start, b->start) &&
                streq_empty(a->stop, b->stop) && streq_empty(a->build_id, b->build_id) &&
-               streq_empty(a->unit, b->unit) && streq_empty(a->view.program, b->view.program) &&
+               streq_empty(a->unit, b->unit) &&
                streq_empty(a->view.root_directory, b->view.root_directory) &&
                a->key.number == b->key.number && a->key.size == b->key.size &&
                a->key.is_signed == b->key.is_signed && a->choice == b->choice &&
@@ -481,6 +481,7 @@ void binding_adopt(Binding *binding, Binding *from) {
 
 void binding_begin_file(Binding *binding, Binding *next) {
         SWAP(binding->resolved, next->resolved);
+        SWAP(binding->view.program, next->view.program);
         SWAP(binding->watch, next->watch);
         SWAP(binding->users, next->users);
         SWAP(binding->measurement.backend, next->measurement.backend);

@@ -374,7 +374,8 @@ int binding_set_state(Binding *binding, BindingState state, const char *reason);
 
 /*
  * True if two bindings of the same name measure the same: only budgets, priority and the like
- * differ. One that is disabled and one that is not do not.
+ * differ, or the program of their unit, which its processes run on. One that is disabled and one
+ * that is not do not.
  */
 bool binding_same_probes(const Binding *a, const Binding *b);
 

@@ -78,12 +78,16 @@ void manager_log_messages(const Config *config) {
                             config->n_more_messages);
 }
 
-/* What measures the same is handed over, and so is what failed: nobody is told of it again. */
+/*
+ * What measures the same is handed over, and so is what failed: nobody is told of it again. It is
+ * of the program that it was of before, until it is followed.
+ */
 static bool can_hand_over(Manager *m, const Binding *old, Binding *new) {
         _cleanup_free_ char *error = NULL;
 
         (void) manager_learn_program(m, new, &error);
-        return binding_same_probes(old, new);
+        return binding_same_probes(old, new) &&
+               free_and_strdup(&new->view.program, old->view.program) >= 0;
 }
 
 /* The new binding is in the table; old is the one of that name from before, or NULL. */

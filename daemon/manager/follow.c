@@ -104,10 +104,19 @@ static void hear(Manager *m, const struct inotify_event *event) {
         templates_hear(m->templates, event->wd, event->mask & IN_MODIFY);
 }
 
+/* What its unit runs goes on, and is measured. One that does not run is set up anew. */
+static bool follow_program(Manager *m, Binding *binding) {
+        bool may_run = binding->cgroup.id > 0 || unit_name_is_template(binding->unit);
+
+        return may_run && manager_follow_replacement(m, binding, false);
+}
+
 bool manager_file_fits(Manager *m, Binding *binding) {
         int r;
 
         binding->measurement.question = 0;
+        if (!manager_program_fits(m, binding))
+                return follow_program(m, binding);
         r = manager_compare_file(m, binding, &binding->measurement.question);
         if (r >= 0)
                 binding->watch.is_heard = false;

@@ -11,8 +11,8 @@ void manager_follow_unit(Manager *manager, Binding *binding);
 bool manager_probes_fit(Manager *manager, Binding *binding);
 
 /*
- * Is its file as it was when its probes were set, as far as can be told now? If not, it is logged,
- * and it is to be settled anew.
+ * Is its file as it was when its probes were set, as far as can be told now, and is the program of
+ * its unit that of then? If not, it is to be settled anew.
  */
 bool manager_file_fits(Manager *manager, Binding *binding);
 

@@ -54,6 +54,13 @@ static int machine_runs(Manager *m, const Binding *binding, unsigned *ret_questi
 }
 
 static char *describe(const Binding *binding) {
+        const Binding *former = binding->former;
+
+        /* Its unit has another program now. */
+        if (has_one_unit(binding) && !streq(binding->resolved.path, former->resolved.path))
+                return sentence_make("%s still runs %s, and runs %s from its next start on: both "
+                                     "are measured",
+                                     binding->unit, former->resolved.path, binding->resolved.path);
         if (has_one_unit(binding))
                 return sentence_make(
                         "%s still runs the old version of %s, which was replaced: both are "
@@ -61,7 +68,7 @@ static char *describe(const Binding *binding) {
                         binding->unit, binding->resolved.path);
         return sentence_make("Some processes still run the old version of %s, which was replaced: "
                              "both are measured",
-                             binding->resolved.path);
+                             former->resolved.path);
 }
 
 /* It is the former's reason, as the binding may have others. */
@@ -125,7 +132,7 @@ static int former_is_run(Manager *m, Binding *binding) {
                 return machine_runs(m, former, &binding->look.question);
         r = manager_confine_binding(m, former);
         if (r >= 0)
-                r = manager_learn_program(m, former, NULL);
+                r = manager_learn_root(m, former);
         return r < 0 ? r : unit_runs(m, former, &binding->look.question);
 }
 
@@ -210,13 +217,15 @@ static int begin_next(Manager *m, Binding *binding, bool old_is_run, char **ret_
  * What is at its path now cannot be measured. What was there is, as long as it is run; perhaps
  * somebody is on the way to put something better there.
  */
-static void stay(Manager *m, Binding *binding, const char *error) {
+static void stay(Manager *m, Binding *binding, bool is_moved, const char *error) {
         _cleanup_free_ char *reason = NULL;
 
-        reason = sentence_make("%s still runs the old version of %s, which was replaced, and is "
-                               "measured there until it is restarted: the new version cannot be: "
-                               "%s",
-                               binding->unit, binding->resolved.path, error);
+        reason = sentence_make("%s still runs %s%s%s, and is measured there until it is restarted: "
+                               "%s cannot be: %s",
+                               binding->unit, is_moved ? "" : "the old version of ",
+                               binding->resolved.path, is_moved ? "" : ", which was replaced",
+                               is_moved ? "what its ExecStart= names now" : "the new version",
+                               error);
         manager_check_file_later(m, binding, WATCH_INTERVAL_USEC << binding->watch.retries);
         if (binding->watch.retries < RETRY_STEPS_MAX)
                 binding->watch.retries++;
@@ -228,19 +237,26 @@ static void stay(Manager *m, Binding *binding, const char *error) {
         manager_set_active(m, binding);
 }
 
-static void tell_of_replacement(Manager *m, Binding *binding) {
+static void tell_of_replacement(Manager *m, Binding *binding, bool is_moved) {
         if (!binding->former) {
                 (void) log_full_errno(binding_has_passing_files(binding) ? LOG_DEBUG : LOG_NOTICE,
-                                      0, "'%s' is set up anew: %s was replaced.", binding->name,
-                                      binding->resolved.path);
+                                      0, "'%s' is set up anew: %s%s %s.", binding->name,
+                                      is_moved ? "it is in " : "", binding->resolved.path,
+                                      is_moved ? "now" : "was replaced");
                 if (binding->measurement.state == BINDING_ACTIVE)
                         manager_set_active(m, binding);
                 manager_tell_changed(m, binding);
                 return;
         }
-        log_notice("'%s': %s was replaced: the new version is measured, and the old one as long as "
-                   "it is run.",
-                   binding->name, binding->resolved.path);
+        if (is_moved)
+                log_notice("'%s': the program of %s is %s now, which is measured, and %s as long "
+                           "as it is run.",
+                           binding->name, binding->unit, binding->resolved.path,
+                           binding->former->resolved.path);
+        else
+                log_notice("'%s': %s was replaced: the new version is measured, and the old one as "
+                           "long as it is run.",
+                           binding->name, binding->resolved.path);
         manager_set_remark(m, binding, NULL);
         if (has_one_unit(binding))
                 tell_of_both(m, binding);
@@ -249,14 +265,17 @@ static void tell_of_replacement(Manager *m, Binding *binding) {
 }
 
 bool manager_follow_replacement(Manager *m, Binding *binding, bool is_early) {
+        bool is_moved = !manager_program_fits(m, binding);
         _cleanup_free_ char *error = NULL;
         int r, old_is_run = is_run(m, binding);
 
         r = old_is_run < 0 ? old_is_run : begin_next(m, binding, old_is_run, &error);
         if (r >= 0) {
-                tell_of_replacement(m, binding);
+                tell_of_replacement(m, binding, is_moved);
                 return true;
         }
+        if (r == -EALREADY && is_moved)
+                return manager_learn_program(m, binding, NULL) >= 0;
         if (r == -EALREADY)
                 return is_early;
         if (is_early || r == -EINPROGRESS) {
@@ -265,7 +284,7 @@ bool manager_follow_replacement(Manager *m, Binding *binding, bool is_early) {
         }
         if (!has_one_unit(binding) || (old_is_run <= 0 && !binding->former))
                 return false;
-        stay(m, binding, error ?: strerror(-r));
+        stay(m, binding, is_moved, error ?: strerror(-r));
         return true;
 }
 

@@ -11,7 +11,8 @@
  */
 
 /*
- * A binding that has its probes: another file is at its path. is_early: it may have come just now,
+ * A binding that has its probes: another file is at its path, or that of its program is another one
+ * from its unit's next start on. is_early: it may have come just now,
  * and what does not work is no reason for anything yet. Returns whether that was all there is to be
  * done for now; else it is to be set up anew.
  */

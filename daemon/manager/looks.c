@@ -45,7 +45,8 @@ static char *describe(const Binding *binding, const FileLook *look) {
                 return describe_old(binding, "");
         if (look->running && binding_takes_program(binding))
                 return sentence_make("No process of %s has loaded %s, the program of its "
-                                     "ExecStart=; its main process runs %s: write Executable=%s",
+                                     "ExecStart=; its main process runs %s: restart the unit if "
+                                     "its ExecStart= was changed, else write Executable=%s",
                                      binding->unit, binding->resolved.path, look->running,
                                      look->running);
         if (look->running)

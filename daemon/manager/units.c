@@ -126,13 +126,17 @@ int manager_confine_binding(Manager *m, Binding *binding) {
         return 1;
 }
 
-/* How its processes see files. A template has as many processes as instances. */
+/* A template has as many processes as instances. */
 static int learn_root(Binding *binding, const UnitInfo *info) {
         bool is_one = info && !unit_name_is_template(binding->unit);
 
         binding->view.main_pid = is_one ? info->main_pid : 0;
         binding->view.has_root_image = info && info->has_root_image;
         return free_and_strdup(&binding->view.root_directory, info ? info->root_directory : NULL);
+}
+
+int manager_learn_root(const Manager *m, Binding *binding) {
+        return learn_root(binding, manager_unit_of(m, binding));
 }
 
 int manager_learn_program(const Manager *m, Binding *binding, char **ret_error) {
@@ -162,10 +166,15 @@ int manager_learn_program(const Manager *m, Binding *binding, char **ret_error) 
 bool manager_unit_fits(const Manager *m, Binding *binding) {
         const UnitInfo *info = manager_unit_of(m, binding);
 
-        return info && streq_empty(binding->view.program, info->program) &&
-               streq_empty(binding->view.root_directory, info->root_directory) &&
+        return info && streq_empty(binding->view.root_directory, info->root_directory) &&
                binding->view.has_root_image == info->has_root_image &&
                learn_root(binding, info) >= 0 &&
                (unit_name_is_template(binding->unit) ||
                 streq_empty(binding->cgroup.path, info->cgroup_path));
+}
+
+bool manager_program_fits(const Manager *m, const Binding *binding) {
+        const UnitInfo *info = manager_unit_of(m, binding);
+
+        return !info || streq_empty(binding->view.program, info->program);
 }

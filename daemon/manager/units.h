@@ -26,14 +26,20 @@ void manager_unwatch_unit(Manager *manager, Binding *binding);
  */
 int manager_confine_binding(Manager *manager, Binding *binding);
 
+/* Notes how the processes of its unit see files. Returns 0 or -ENOMEM. */
+int manager_learn_root(const Manager *manager, Binding *binding);
+
 /*
- * Notes what systemd says of the program of the binding's unit. Returns 1 if that is all that there
+ * Notes that, and what systemd says of the program of the binding's unit. Returns 1 if that is all that there
  * is to know, 0 if the binding needs it and the unit is not loaded, or an error with a sentence.
  */
 int manager_learn_program(const Manager *manager, Binding *binding, char **ret_error);
 
-/* Has its unit the program, and sees it files, as when the binding's probes were set? */
+/* Does its unit see files as when the binding's probes were set? */
 bool manager_unit_fits(const Manager *manager, Binding *binding);
+
+/* Is the program of its unit still the one of then? Without a unit, it is. */
+bool manager_program_fits(const Manager *manager, const Binding *binding);
 
 /*
  * Has systemd told of the units of all bindings? After a reload, m->n_known is 0 at first: of so

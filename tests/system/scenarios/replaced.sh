@@ -167,6 +167,61 @@ check "and when it runs the new one" grows s.service/a
 check "of which nothing is to be said" until_true binding_has s.service/a StateReason ""
 systemctl stop s
 
-rm -r "$programs" "$etc/s.service" "$etc/w.service" "$etc/c@.service" /etc/tlob/bindings.d/replaced.conf
+# Another program from the next start on: what runs is measured until then, call by call.
+for name in first second; do
+        cp /usr/libexec/tlob-tests/victim "$programs/$name"
+done
+next_is() {
+        sed -i "s:^ExecStart=[^ ]*:ExecStart=$1:" "$etc/t.service"
+        systemctl daemon-reload
+}
+# It writes a line at the end of a call, and may be ended within one.
+counted() {
+        [ "$(tlobctl show -j t.service/a | jq '.[0].Counters["in-budget"]')" = "$(grep -c '^a ' /run/t-calls)" ]
+}
+cat >"$etc/t.service" <<END
+[Service]
+ExecStart=$programs/first repeat:100000 ( a( sleep:2000000 ) sleep:20000000 )
+StandardOutput=append:/run/t-calls
+[X-Tlob a]
+Function=victim_a
+BudgetSec=1s
+[X-Tlob library]
+Executable=libc.so.6
+Function=clock_nanosleep
+BudgetSec=10s
+END
+systemctl daemon-reload
+check "a service is measured before it runs" until_true binding_has t.service/a StateReason "t.service is not running"
+check "it runs" systemctl start t
+measured_again t.service/a active
+next_is "$programs/second"
+both="t.service still runs $programs/first, and runs $programs/second from its next start on: both are measured"
+check "the program of its next start is measured, too" until_true binding_has t.service/a StateReason "$both"
+check "what runs is measured on" grows t.service/a
+equal "what measures in its library, too, is none the wiser" "$(binding t.service/library StateReason)" ""
+check "another reload changes nothing" tlobctl reload
+equal "of that" "$(binding t.service/a StateReason)" "$both"
+next_is "$programs/first"
+check "it is taken back" until_true binding_has t.service/a StateReason ""
+check "and it is measured" grows t.service/a
+next_is "$programs/second"
+check "it is the second again" until_true binding_has t.service/a StateReason "$both"
+check "it is started again" systemctl restart t
+check "and is measured" grows t.service/a
+check "of which nothing is to be said" until_true binding_has t.service/a StateReason ""
+next_is /usr/bin/sleep
+check "what cannot be measured is told of" until_true sh -c \
+        'tlobctl show -j t.service/a | grep -q "t.service still runs $0/second, and is measured there .*: what its ExecStart= names now cannot be: .*victim_a"' "$programs"
+check "and what runs goes on" grows t.service/a
+next_is "$programs/first"
+check "it is the first, then" until_true binding_has t.service/a StateReason \
+        "t.service still runs $programs/second, and runs $programs/first from its next start on: both are measured"
+check "it stops" systemctl stop t
+check "each call was counted, and no other" until_true counted
+check "the probes in its library have stayed" sh -c \
+        'tlobctl show -j t.service/library | jq -e ".[0].Counters | .processes == 2 and .removed == 0"'
+
+rm -r /run/t-calls "$programs" "$etc/t.service" "$etc/s.service" "$etc/w.service" "$etc/c@.service" /etc/tlob/bindings.d/replaced.conf
 systemctl daemon-reload
 finish

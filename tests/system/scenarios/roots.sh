@@ -111,7 +111,7 @@ equal "it is logged once" \
 # A wrapper becomes another program.
 systemctl start wrapped.service
 check "of a wrapper, the program that really runs is named" until_true says wrapped.service/a \
-        "ExecStart=; its main process runs /opt/wrapped/true: write Executable=/opt/wrapped/true"
+        "ExecStart=; its main process runs /opt/wrapped/true: restart the unit if its ExecStart= was changed, else write Executable=/opt/wrapped/true"
 systemctl start script.service
 check "of a script, too" until_true says script.service/a \
         "not an ELF file but a script.* \(its main process runs /usr/bin/sleep\)\. Write Executable="
