@@ -160,7 +160,7 @@ typedef struct BindingWatch {
         uint64_t due_usec;      /* when it is looked at; 0: never */
         uint64_t looked_usec;   /* when it was */
         uint64_t followed_usec; /* when another file in its place was followed at once */
-        unsigned retries;       /* since its file changed, and could not be used */
+        unsigned retries;       /* since it could not be used, or could not be probed */
 } BindingWatch;
 
 /* Whether processes of its unit have its file: see manager/looks.c. */

@@ -100,6 +100,20 @@ static int wait_for_root(Manager *m, Binding *binding, bool runs, char **error) 
         return 0;
 }
 
+/* The machine has not enough of something, for the moment. */
+static bool error_may_pass(int error) {
+        return error == -ENOMEM || error == -EAGAIN || error == -EBUSY || error == -EINTR ||
+               error == -EMFILE || error == -ENFILE || error == -ENOBUFS;
+}
+
+/* Of one that is tried again already, that goes on. */
+static void try_again_later(Manager *m, Binding *binding) {
+        if (binding->watch.retries > 0)
+                return;
+        binding->watch.retries = 1;
+        manager_check_file_later(m, binding, WATCH_INTERVAL_USEC);
+}
+
 /* The probes of a unit that does not run are set all the same: they are there when it starts. */
 int manager_try_to_settle(Manager *m, Binding *binding, char **ret_error) {
         _cleanup_(binding_file_freep) BindingFile *file = NULL;
@@ -131,6 +145,8 @@ int manager_try_to_settle(Manager *m, Binding *binding, char **ret_error) {
                 *ret_error = NULL;
                 r = manager_attach_binding(m, binding, file, ret_error);
         } while (r == -ENOSPC && templates_give_up_spare(m->templates));
+        if (error_may_pass(r))
+                try_again_later(m, binding);
         if (r < 0 && (runs || r != -ENOSPC))
                 return r;
         if (!runs)

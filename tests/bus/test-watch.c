@@ -110,6 +110,29 @@ static void test_written_in_place(void **state) {
         assert_int_equal(fake_calls()->add, added + 1);
 }
 
+/* Whatever the machine had too little of may be there again. */
+static void test_probes_that_cannot_be_set_yet(void **state) {
+        Fixture *f = *state;
+
+        fake_fail_add(-EBUSY, "Too many probes are being set");
+        (void) begin(f);
+        assert_int_equal(get(f)->measurement.state, BINDING_FAILED);
+        assert_non_null(strstr(get(f)->measurement.reason, "Too many probes"));
+        fake_fail_add(0, NULL);
+        turn_until(f, BINDING_ACTIVE, 0);
+}
+
+/* What is for good is not tried all the time. */
+static void test_probes_that_cannot_be_set(void **state) {
+        Fixture *f = *state;
+
+        fake_fail_add(-EACCES, "The kernel refuses its probes");
+        (void) begin(f);
+        assert_int_equal(get(f)->measurement.state, BINDING_FAILED);
+        assert_int_equal(get(f)->watch.due_usec, 0);
+        fake_fail_add(0, NULL);
+}
+
 static void test_written_to_what_is_no_program(void **state) {
         Fixture *f = *state;
         Program p = begin(f);
@@ -264,6 +287,8 @@ static void test_two_on_a_file(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(test_written_in_place),
+                TEST(test_probes_that_cannot_be_set_yet),
+                TEST(test_probes_that_cannot_be_set),
                 TEST(test_written_to_what_is_no_program),
                 TEST(test_renamed_over),
                 TEST(test_removed_and_made_again),
