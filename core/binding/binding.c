@@ -72,6 +72,8 @@ static void resolved_done(BindingResolved *resolved) {
 static void measurement_done(BindingMeasurement *measurement) {
         free(measurement->reason);
         free(measurement->backend_reason);
+        for (size_t i = 0; i < ELEMENTSOF(measurement->failures); i++)
+                free(measurement->failures[i]);
         free(measurement->given_up);
         past_done(&measurement->past);
 }

@@ -193,6 +193,7 @@ typedef struct BindingMeasurement {
         BindingState state;
         unsigned question; /* about its file, as that of BindingLook */
         char *reason;      /* of the state, a sentence; NULL if there is nothing to say */
+        char *failures[4]; /* reasons that the journal has, since it was last active; or NULL */
 
         struct Backend *backend; /* not owned; NULL unless its probes are set */
         uint32_t index;          /* the back end's own handle, valid with backend */

@@ -7,6 +7,7 @@
 
 #include "manager/state.h"
 
+#include <string.h>
 #include <systemd/sd-daemon.h>
 
 #include "binding/sites.h"
@@ -34,6 +35,32 @@ void manager_tell_changed(Manager *m, const Binding *binding) {
                 manager_tell(m, binding_changed, binding);
 }
 
+static void forget_failures(Binding *binding) {
+        char **failures = binding->measurement.failures;
+
+        for (size_t i = 0; i < ELEMENTSOF(binding->measurement.failures); i++) {
+                free(failures[i]);
+                failures[i] = NULL;
+        }
+}
+
+/*
+ * A reason may speak of the program that runs: at each restart of its unit the binding would fail
+ * for all of them again, and a unit can be restarted many times a second.
+ */
+static void tell_failure(Binding *binding) {
+        char **failures = binding->measurement.failures;
+        const char *reason = binding->measurement.reason;
+
+        for (size_t i = 0; i < ELEMENTSOF(binding->measurement.failures); i++)
+                if (failures[i] && streq_empty(failures[i], reason))
+                        return;
+        (void) journal_binding_failure(binding);
+        free(failures[ELEMENTSOF(binding->measurement.failures) - 1]);
+        memmove(failures + 1, failures, sizeof(binding->measurement.failures) - sizeof(*failures));
+        failures[0] = reason ? strdup(reason) : NULL;
+}
+
 void manager_set_state(Manager *m, Binding *binding, BindingState state, const char *reason) {
         bool changed = binding->measurement.state != state ||
                        !streq_empty(binding->measurement.reason, reason);
@@ -45,9 +72,11 @@ void manager_set_state(Manager *m, Binding *binding, BindingState state, const c
                 return;
 
         if (state == BINDING_FAILED)
-                (void) journal_binding_failure(binding);
+                tell_failure(binding);
         else if (before == BINDING_FAILED && state == BINDING_ACTIVE)
                 (void) journal_binding_recovery(binding);
+        if (state == BINDING_ACTIVE)
+                forget_failures(binding);
         manager_tell_changed(m, binding);
         manager_notify_status(m);
 }

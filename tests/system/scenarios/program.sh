@@ -71,6 +71,21 @@ runs_victim() {
 }
 check "functions are those of the program that a wrapper has become" until_true runs_victim
 matches "and where that is is said" "$(cat /run/wrapped)" "runs $victim, not /bin/sh of its ExecStart=: write Executable=$victim"
+says_what_runs() {
+        [[ "$(why wrapped)" = *"(its main process runs $victim)"* ]]
+}
+says_nothing_of_it() {
+        ! says_what_runs
+}
+for i in 1 2 3; do
+        check "start $i of it: what runs is said" until_true says_what_runs
+        systemctl stop wrapped
+        check "and when it has ended, not any more" until_true says_nothing_of_it
+        systemctl start --no-block wrapped
+done
+entries="$(journalctl --boot -q -t tlob -o cat | grep '^wrapped.service/a: not measured')"
+matches "that is in the log" "$entries" "its main process runs $victim"
+equal "and nothing of it twice, however often it is started" "$(uniq -d <<<"$(sort <<<"$entries")")" ""
 systemctl stop wrapped
 equal "script: a script" "$(state script)" failed
 matches "script: say what else" "$(why script)" 'a-script is not an ELF file but a script.*Write Executable='
