@@ -345,8 +345,8 @@ static int run_program(const struct bpf_program *program, void *context, size_t 
 
 /*
  * Each timer takes memory that the kernel may not have at once: a batch that got nowhere is tried
- * again, and what has no timer in the end has its deadlines found by the tick, or by one timer for
- * all of them. Kernels were met that had memory for 300.
+ * again, and what has no timer in the end has its deadlines found by one timer for all of them.
+ * Kernels were met that had memory for 300.
  */
 static int prepare_timers(const BpfPrograms *programs, unsigned tasks_max) {
         unsigned done = 0, failures = 0;

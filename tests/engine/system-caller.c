@@ -9,6 +9,7 @@
  *                "wait START END TID"
  *   within:NS    the same, in the function caller_within
  *   nap:NS       nanosleep() once
+ *   spin:NS      computes until it has had a CPU for so long
  *   ppid:N       getppid() N times
  *   compat:N     getuid() N times, as 32-bit programs do: by the number of fremovexattr()
  *   x32:N        the same in the numbers of x32
@@ -238,12 +239,12 @@ static void deny(unsigned number) {
         need(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0, "no filter");
 }
 
-static void spin(void) {
+static void spin(uint64_t ns) {
         uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
         volatile unsigned n = 0;
 
         /* The clock of a thread is read by a system call; so it is rarely. */
-        while (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin < SPIN_NS)
+        while (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin < ns)
                 for (unsigned i = 0; i < 1000000; i++)
                         n = i;
         (void) n;
@@ -263,7 +264,7 @@ static void try_and_record_long(unsigned long n) {
 static void *storm_in_thread(void *n) {
         for (unsigned i = 0; i < 2; i++) {
                 try_and_record_long((unsigned long) (uintptr_t) n);
-                spin();
+                spin(SPIN_NS);
                 try_and_record_long((unsigned long) (uintptr_t) n);
         }
         return NULL;
@@ -306,6 +307,8 @@ static void do_word(const char *word) {
                 caller_within(n);
         else if (IS("nap"))
                 nap(n);
+        else if (IS("spin"))
+                spin(n);
         else if (IS("ppid"))
                 ppid(n);
         else if (IS("compat"))

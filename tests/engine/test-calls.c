@@ -7,6 +7,7 @@
  */
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
@@ -152,6 +153,29 @@ static void test_a_budget_runs_out_in_a_call(void **state) {
         assert_true(report->spent_ns[TLOB_SLEEPING] > 10 * MSEC);
         assert_length(engine_report(engine, REPORT_COMPLETION, index, 0), &victim.windows[0],
                       900 * MSEC);
+}
+
+/*
+ * The task has had its CPU for longer than the call takes, and nobody has taken it: its deadline is
+ * no later for that.
+ */
+static void test_a_budget_runs_out_in_a_call_of_who_has_run_for_long(void **state) {
+        Engine *engine = *state;
+        uint32_t index = add_call(engine, WAIT, "20ms");
+        const struct sched_param parameter = { .sched_priority = 1 };
+        _cleanup_(victim_done) Victim victim = {};
+        const Report *report;
+
+        start(&victim, "say:ready try:1 spin:600000000 wait:400000000");
+        victim_expect(&victim, "ready");
+        assert_int_equal(sched_setscheduler(victim.pid, SCHED_FIFO, &parameter), 0);
+        victim_continue(&victim);
+        victim_finish(&victim);
+        engine_collect(engine);
+        assert_int_equal(engine_count(engine, REPORT_VIOLATION, index), 1);
+        report = engine_report(engine, REPORT_VIOLATION, index, 0);
+        assert_int_equal(report->state, TLOB_SLEEPING);
+        assert_true(report->elapsed_ns < 400 * MSEC);
 }
 
 /* Calls of others are known for what they cost. */
@@ -515,6 +539,7 @@ ENGINE_TESTS(calls) {
                 TEST(test_calls_are_counted_and_are_as_long_as_they_are),
                 TEST(test_a_static_program_that_is_stripped),
                 TEST(test_a_budget_runs_out_in_a_call),
+                TEST(test_a_budget_runs_out_in_a_call_of_who_has_run_for_long),
                 TEST(test_calls_of_other_units),
                 TEST(test_calls_of_x32),
                 TEST(test_calls_of_32_bits),

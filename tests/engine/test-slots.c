@@ -83,12 +83,34 @@ static void test_too_many_windows(void **state) {
         stop_all(victims);
 }
 
+/* Kernels have memory for a few hundred timers at once. */
+static void test_each_window_is_found_while_it_is_open(void **state) {
+        static const struct timespec pause = { .tv_nsec = 100000000 };
+        const size_t n = ENGINE_TASKS_MAX - THREADS;
+        Victim victims[VICTIMS] = {};
+        Engine *engine = *state;
+        uint32_t a = engine_add(engine, FUNCTION("a", "1s"), NULL);
+
+        for (size_t i = 0; i < n / THREADS; i++)
+                victim_start(&victims[i], "threads:16 ( a( sleep:1000000000000 ) )");
+        (void) wait_for_starts(engine, a, n);
+        for (size_t i = 0; engine_count(engine, REPORT_VIOLATION, a) < n && i < 100; i++) {
+                (void) nanosleep(&pause, NULL);
+                engine_collect(engine);
+        }
+        assert_int_equal(engine_count(engine, REPORT_VIOLATION, a), n);
+        assert_int_equal(engine_count(engine, REPORT_COMPLETION, a), 0);
+        stop_all(victims);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_idle_threads_leave_room, engine_setup,
                                                 engine_teardown),
                 cmocka_unit_test_setup_teardown(test_too_many_windows, engine_setup,
                                                 engine_teardown),
+                cmocka_unit_test_setup_teardown(test_each_window_is_found_while_it_is_open,
+                                                engine_setup, engine_teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

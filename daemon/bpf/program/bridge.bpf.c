@@ -18,7 +18,7 @@ int BPF_PROG(arm_from_start, __u32 slot)
 	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
 
 	if (t)
-		timer_arm(t, slot, task_deadline(t), READ_ONCE(t->last_ns));
+		timer_arm_now(t, slot);
 	slots_arm_left();
 	return 0;
 }

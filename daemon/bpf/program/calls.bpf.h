@@ -88,7 +88,7 @@ __noinline int call_starts(__u32 role, __u32 number, __u32 call)
 	slot = hit.slot;
 	t = bpf_map_lookup_elem(&tasks, &slot);
 	if (t)
-		timer_arm(t, slot, task_deadline(t), READ_ONCE(t->last_ns));
+		timer_arm_now(t, slot);
 	return 0;
 }
 

@@ -126,14 +126,58 @@ static __always_inline bool timer_is_due(const struct tlob_task *t, __u64 deadli
 	return deadline == TLOB_NEVER || (pending && pending <= deadline);
 }
 
-/* Sees to it that the timer of the slot fires at deadline, or before. */
-static __always_inline void timer_arm(struct tlob_task *t, __u32 slot, __u64 deadline, __u64 now)
+/*
+ * A slot that is no task's: no hook comes by it, so the next program arms its timer that may. Those
+ * that have none, as the kernel had no memory for it, are looked at by one timer for all of them,
+ * each few milliseconds, whoever's they are.
+ */
+#define SLOTS_LEFT_AT_ONCE 8
+#define SWEEP_NS	   4000000
+#define SWEEP_AT_ONCE	   256
+
+/* Of a slot that is marked as queued. A lock that cannot be had in time is an error, too. */
+static __always_inline void slot_queue(void *queue, __u32 *n, struct tlob_task *t, __u32 slot)
+{
+	__sync_fetch_and_add(n, 1);
+	if (!bpf_map_push_elem(queue, &slot, 0))
+		return;
+	__sync_fetch_and_add(n, -1);
+	WRITE_ONCE(t->queued, 0);
+	count(n_timer_failures);
+}
+
+static __always_inline void sweep_arm(void)
+{
+	struct slot_timer *timer;
+	__u32 key = 0;
+
+	if (__sync_val_compare_and_swap(&sweep_is_armed, 0, 1) != 0)
+		return;
+	timer = bpf_map_lookup_elem(&sweep_timer, &key);
+	if (!timer || bpf_timer_start(&timer->timer, SWEEP_NS, 0)) {
+		WRITE_ONCE(sweep_is_armed, 0);
+		count(n_timer_failures);
+	}
+}
+
+/* A task's that has no timer. Global, as window_end(). */
+__noinline int slot_await_sweep(__u32 slot)
+{
+	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
+
+	if (!t || READ_ONCE(t->queued) || __sync_val_compare_and_swap(&t->queued, 0, 1) != 0)
+		return 0;
+	slot_queue(&untimed_slots, &n_untimed, t, slot);
+	sweep_arm();
+	return 0;
+}
+
+/* Of a slot that has a timer. */
+static __always_inline void timer_set(struct tlob_task *t, __u32 slot, __u64 deadline, __u64 now)
 {
 	struct slot_timer *timer;
 	__u64 distance = LEAST_NS;
 
-	if (timer_is_due(t, deadline))
-		return;
 	timer = bpf_map_lookup_elem(&timers, &slot);
 	if (!timer)
 		return;
@@ -149,23 +193,27 @@ static __always_inline void timer_arm(struct tlob_task *t, __u32 slot, __u64 dea
 	}
 }
 
-/*
- * A slot that is no task's: no hook comes by it, so the next program arms its timer that may. Those
- * that have none are looked at by one timer for all of them, each few milliseconds.
- */
-#define SLOTS_LEFT_AT_ONCE 8
-#define SWEEP_NS	   4000000
-#define SWEEP_AT_ONCE	   256
-
-/* Of a slot that is marked as queued. A lock that cannot be had in time is an error, too. */
-static __always_inline void slot_queue(void *queue, __u32 *n, struct tlob_task *t, __u32 slot)
+/* Sees to it that the timer of the slot fires at deadline, or before. */
+static __always_inline void timer_arm(struct tlob_task *t, __u32 slot, __u64 deadline, __u64 now)
 {
-	__sync_fetch_and_add(n, 1);
-	if (!bpf_map_push_elem(queue, &slot, 0))
+	if (timer_is_due(t, deadline))
 		return;
-	__sync_fetch_and_add(n, -1);
-	WRITE_ONCE(t->queued, 0);
-	count(n_timer_failures);
+	if (slot < READ_ONCE(slots_timed))
+		timer_set(t, slot, deadline, now);
+	else
+		slot_await_sweep(slot);
+}
+
+/*
+ * The same for a task that goes on as it is. When it entered its state is no matter: that can be
+ * long ago.
+ */
+static __always_inline void timer_arm_now(struct tlob_task *t, __u32 slot)
+{
+	__u64 deadline = task_deadline(t);
+
+	if (!timer_is_due(t, deadline))
+		timer_arm(t, slot, deadline, bpf_ktime_get_ns());
 }
 
 /* The next one; NULL: there is none. It stays marked. */
@@ -189,20 +237,6 @@ static __always_inline void slot_leave(struct tlob_task *t, __u32 slot)
 	    __sync_val_compare_and_swap(&t->queued, 0, 1) != 0)
 		return;
 	slot_queue(&unarmed_slots, &n_unarmed, t, slot);
-}
-
-static __always_inline void sweep_arm(void)
-{
-	struct slot_timer *timer;
-	__u32 key = 0;
-
-	if (__sync_val_compare_and_swap(&sweep_is_armed, 0, 1) != 0)
-		return;
-	timer = bpf_map_lookup_elem(&sweep_timer, &key);
-	if (!timer || bpf_timer_start(&timer->timer, SWEEP_NS, 0)) {
-		WRITE_ONCE(sweep_is_armed, 0);
-		count(n_timer_failures);
-	}
 }
 
 static long slot_arm_left(__u32 i, void *context)
@@ -409,19 +443,34 @@ static int on_timer(void *map, __u32 *key, struct slot_timer *timer)
 	return 0;
 }
 
-/* Reports its window if it has run over. Returns whether that may still come. */
-static __always_inline bool slot_may_run_over(struct tlob_task *t, __u32 slot)
+/* Of a task that runs, the tick sees to it. */
+static __always_inline bool task_may_run_over(struct tlob_task *t, __u32 slot)
+{
+	if (READ_ONCE(t->state) != TLOB_RUNNING && task_deadline(t) < bpf_ktime_get_ns())
+		task_check(slot);
+	return task_deadline(t) != TLOB_NEVER;
+}
+
+static __always_inline bool keyed_may_run_over(struct tlob_task *t, __u32 slot)
 {
 	struct next next = { TLOB_NEVER, { TLOB_NEVER, TLOB_NEVER, TLOB_NEVER } };
 	struct snapshot at;
 	__u32 state;
 
-	if (READ_ONCE(t->task) != TLOB_TASK_OF_KEY)
-		return false;
 	if (READ_ONCE(t->next_ns) >= bpf_ktime_get_ns() || !task_snapshot_remote(t, &at, &state))
 		return READ_ONCE(t->next_ns) != TLOB_NEVER;
 	window_check(slot, 0, &at, state, &next);
 	return next.ns != TLOB_NEVER;
+}
+
+/* Reports windows of it that have run over. Returns whether that may still come. */
+static __always_inline bool slot_may_run_over(struct tlob_task *t, __u32 slot)
+{
+	__u64 task = READ_ONCE(t->task);
+
+	if (!task)
+		return false;
+	return task == TLOB_TASK_OF_KEY ? keyed_may_run_over(t, slot) : task_may_run_over(t, slot);
 }
 
 static long slot_sweep(__u32 i, void *context)

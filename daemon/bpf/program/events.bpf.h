@@ -40,7 +40,7 @@ static __always_inline void event_arm(__u32 slot)
 		return;
 	t = bpf_map_lookup_elem(&tasks, &slot);
 	if (t)
-		timer_arm(t, slot, task_deadline(t), READ_ONCE(t->last_ns));
+		timer_arm_now(t, slot);
 }
 
 static __always_inline __u32 on_event_start(void *ctx)

@@ -263,7 +263,7 @@ static __always_inline void on_start_arm(struct pt_regs *ctx)
 		return;
 	t = bpf_map_lookup_elem(&tasks, &slot);
 	if (t)
-		timer_arm(t, slot, task_deadline(t), READ_ONCE(t->last_ns));
+		timer_arm_now(t, slot);
 }
 
 /* For bridge.bpf.c to be attached to. Global, so that it stays what it is. */

@@ -411,8 +411,11 @@ int check_slot(__u32 *slot)
 	if (!t || !t->task)
 		return 0;
 	WRITE_ONCE(t->next_ns, 0);
-	/* Of others, tend_keyed() sees to it. */
-	if (t->task != TLOB_TASK_OF_KEY)
-		timer_arm(t, index, now, now);
+	/*
+	 * Of others, tend_keyed() sees to it. Such a program may not use queues before 6.12: what
+	 * has no timer is looked at when it leaves its CPU.
+	 */
+	if (t->task != TLOB_TASK_OF_KEY && index < READ_ONCE(slots_timed) && !timer_is_due(t, now))
+		timer_set(t, index, now, now);
 	return 0;
 }
