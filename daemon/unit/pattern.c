@@ -57,7 +57,8 @@ bool unit_pattern_matches(const UnitPattern *pattern, const char *unit) {
                 return streq(pattern->name, unit);
         prefix = strlen(pattern->prefix);
         suffix = strlen(pattern->suffix);
-        return n > prefix + suffix && strncmp(unit, pattern->prefix, prefix) == 0 &&
+        /* "-.slice.d" is that of "-.slice", too. */
+        return n > suffix && n >= prefix + suffix && strncmp(unit, pattern->prefix, prefix) == 0 &&
                streq(unit + n - suffix, pattern->suffix) && unit[n - suffix - 1] != '@';
 }
 

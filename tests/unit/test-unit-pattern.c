@@ -124,9 +124,17 @@ static void test_prefix(void **state) {
                 { "foo-a@b.service", true, true },  { "foo-a@.service", false, true },
                 { "foo.service", false, false },    { "foo-a.scope", false, false },
                 { "foobar.service", false, false }, { "xfoo-a.service", false, false },
+                { "foo-.service", true, true },     { "-.service", false, false },
+        };
+        static const Match of_root[] = {
+                { "-.slice", true, true },
+                { "-a.slice", true, true },
+                { "a.slice", false, false },
+                { ".slice", false, false },
         };
 
         check_matches("foo-.service", matches, ELEMENTSOF(matches));
+        check_matches("-.slice", of_root, ELEMENTSOF(of_root));
 }
 
 static void test_whole_type(void **state) {
