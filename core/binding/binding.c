@@ -89,6 +89,7 @@ Binding *binding_free(Binding *binding) {
         free(binding->look.kept);
         free(binding->cgroup.path);
         resolved_done(&binding->resolved);
+        free(binding->view.unit);
         free(binding->view.root_directory);
         free(binding->view.program);
         free(binding->view.loaded);
@@ -398,14 +399,16 @@ const char *binding_own_name(const Binding *binding) {
         return slash ? slash + 1 : binding->name;
 }
 
+const char *binding_unit_name(const Binding *binding) {
+        return binding->view.unit ?: binding->unit ?: "";
+}
+
 bool binding_same_probes(const Binding *a, const Binding *b) {
         return streq_empty(a->executable, b->executable) && streq_empty(a->start, b->start) &&
                streq_empty(a->stop, b->stop) && streq_empty(a->build_id, b->build_id) &&
-               streq_empty(a->unit, b->unit) &&
-               streq_empty(a->view.root_directory, b->view.root_directory) &&
-               a->key.number == b->key.number && a->key.size == b->key.size &&
-               a->key.is_signed == b->key.is_signed && a->choice == b->choice &&
-               a->unsafe == b->unsafe && a->enabled == b->enabled;
+               streq_empty(a->unit, b->unit) && a->key.number == b->key.number &&
+               a->key.size == b->key.size && a->key.is_signed == b->key.is_signed &&
+               a->choice == b->choice && a->unsafe == b->unsafe && a->enabled == b->enabled;
 }
 
 static void update_error(BindingSource *source) {
@@ -464,6 +467,7 @@ const char *binding_state_to_string(BindingState state) {
         } while (0)
 
 void binding_adopt(Binding *binding, Binding *from) {
+        SWAP(binding->view, from->view);
         SWAP(binding->resolved, from->resolved);
         SWAP(binding->cgroup, from->cgroup);
         SWAP(binding->watch, from->watch);

@@ -77,6 +77,7 @@ typedef struct BindingView {
          * known.
          */
         char *program;
+        char *unit; /* systemd's own name of it, if an alias is configured; NULL: as configured */
         char *root_directory; /* of its RootDirectory=; NULL: none */
         char *loaded;      /* what its processes have loaded of that name; NULL: it is not known */
         uint32_t main_pid; /* 0: it does not run */
@@ -260,7 +261,6 @@ typedef struct Binding {
         /* What holds: the configured budgets, or those of SetBudget(). BUDGET_NONE: not limited. */
         uint64_t budget_ns[TLOB_N_BUDGETS];
 
-        BindingView view;
         BindingLent lent;
 
         /*
@@ -279,6 +279,7 @@ typedef struct Binding {
          * manager/former.h. Owned; NULL: there is none. It must have no probes when this one goes.
          */
         struct Binding *former;
+        BindingView view;
         BindingResolved resolved; /* while it is active or waiting */
         BindingCgroup cgroup;
         BindingWatch watch; /* on its file, also after its probes have gone */
@@ -326,6 +327,9 @@ const char *binding_tolerance_state(const Binding *binding);
 
 /* The name without the unit. */
 const char *binding_own_name(const Binding *binding);
+
+/* The name of its unit as systemd has it, as far as it is known; "": it has none. */
+const char *binding_unit_name(const Binding *binding);
 
 /*
  * Notes that the value of key is bad, or that it is good now. text is copied. Returns 0 or -ENOMEM.
@@ -375,8 +379,7 @@ int binding_set_state(Binding *binding, BindingState state, const char *reason);
 
 /*
  * True if two bindings of the same name measure the same: only budgets, priority and the like
- * differ, or the program of their unit, which its processes run on. One that is disabled and one
- * that is not do not.
+ * differ, or what is known of their unit. One that is disabled and one that is not do not.
  */
 bool binding_same_probes(const Binding *a, const Binding *b);
 

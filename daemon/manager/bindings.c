@@ -78,18 +78,6 @@ void manager_log_messages(const Config *config) {
                             config->n_more_messages);
 }
 
-/*
- * What measures the same is handed over, and so is what failed: nobody is told of it again. It is
- * of the program that it was of before, until it is followed.
- */
-static bool can_hand_over(Manager *m, const Binding *old, Binding *new) {
-        _cleanup_free_ char *error = NULL;
-
-        (void) manager_learn_program(m, new, &error);
-        return binding_same_probes(old, new) &&
-               free_and_strdup(&new->view.program, old->view.program) >= 0;
-}
-
 /* The new binding is in the table; old is the one of that name from before, or NULL. */
 static void put_in_place(Manager *m, Binding *old, Binding *new) {
         if (!old) {
@@ -117,7 +105,8 @@ static void retire_old(Manager *m, BindingTable *old, const char *prefix, const 
                 if (strncmp(binding->name, prefix, strlen(prefix)) != 0)
                         continue;
                 next = binding_table_get(new, binding->name);
-                if (!next || !can_hand_over(m, binding, next))
+                /* What failed is handed over, too: nobody is told of it again. */
+                if (!next || !binding_same_probes(binding, next))
                         manager_retire_binding(m, binding_table_take(old, binding->name));
         }
 }

@@ -129,7 +129,10 @@ int manager_confine_binding(Manager *m, Binding *binding) {
 /* A template has as many processes as instances. */
 static int learn_root(Binding *binding, const UnitInfo *info) {
         bool is_one = info && !unit_name_is_template(binding->unit);
+        bool is_alias = is_one && !streq(binding->unit, info->name);
 
+        if (free_and_strdup(&binding->view.unit, is_alias ? info->name : NULL) < 0)
+                return -ENOMEM;
         binding->view.main_pid = is_one ? info->main_pid : 0;
         binding->view.has_root_image = info && info->has_root_image;
         return free_and_strdup(&binding->view.root_directory, info ? info->root_directory : NULL);
@@ -163,12 +166,19 @@ int manager_learn_program(const Manager *m, Binding *binding, char **ret_error) 
                               binding->unit);
 }
 
+/* Its processes see the files that they have seen, whatever its next ones are to see. */
+static bool root_fits(Binding *binding, const UnitInfo *info) {
+        if (info->main_pid > 0 && info->main_pid == binding->view.main_pid)
+                return true;
+        return streq_empty(binding->view.root_directory, info->root_directory) &&
+               binding->view.has_root_image == info->has_root_image &&
+               learn_root(binding, info) >= 0;
+}
+
 bool manager_unit_fits(const Manager *m, Binding *binding) {
         const UnitInfo *info = manager_unit_of(m, binding);
 
-        return info && streq_empty(binding->view.root_directory, info->root_directory) &&
-               binding->view.has_root_image == info->has_root_image &&
-               learn_root(binding, info) >= 0 &&
+        return info && root_fits(binding, info) &&
                (unit_name_is_template(binding->unit) ||
                 streq_empty(binding->cgroup.path, info->cgroup_path));
 }

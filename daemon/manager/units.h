@@ -30,8 +30,9 @@ int manager_confine_binding(Manager *manager, Binding *binding);
 int manager_learn_root(const Manager *manager, Binding *binding);
 
 /*
- * Notes that, and what systemd says of the program of the binding's unit. Returns 1 if that is all that there
- * is to know, 0 if the binding needs it and the unit is not loaded, or an error with a sentence.
+ * Notes that, and what systemd says of the program of the binding's unit. Returns 1 if that is all
+ * that there is to know, 0 if the binding needs it and the unit is not loaded, or an error with a
+ * sentence.
  */
 int manager_learn_program(const Manager *manager, Binding *binding, char **ret_error);
 

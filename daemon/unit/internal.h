@@ -37,6 +37,7 @@ struct Unit {
         unsigned round; /* the last refresh in which it was to be followed */
 
         bool in_vain;  /* it was asked for, and nobody answered */
+        bool is_kept;  /* it runs, but systemd cannot load its files any more */
         UnitInfo info; /* name NULL: nothing is known yet */
         UnitInfo next; /* as far as it has been answered */
 

@@ -24,6 +24,7 @@
 #include "base/strings.h"
 #include "base/unit-name.h"
 #include "cgroup.h"
+#include "log.h"
 #include "unit/internal.h"
 
 #define CALLS_MAX  96 /* some are left to the rest of the daemon */
@@ -159,8 +160,52 @@ static void ask_next(Units *units) {
         }
 }
 
-static void unit_finish(Unit *unit) {
+/*
+ * systemd cannot load its files any more, or it was masked, and what it has started goes on. So
+ * does what is known of it.
+ */
+static bool goes_on_unloaded(const Unit *unit) {
+        return !unit->next.is_loaded && unit->next.cgroup_id > 0 && unit->info.is_loaded;
+}
+
+/* What cannot be asked again stays as it was. */
+static void keep_files(Unit *unit) {
         UnitInfo before = unit->info;
+        const UnitInfo *next = &unit->next;
+
+        unit->info.cgroup_id = next->cgroup_id;
+        unit->info.cgroup_level = next->cgroup_level;
+        unit->info.main_pid = next->main_pid;
+        unit->info.end = next->end;
+        if (!unit->is_kept)
+                log_warning("%s runs, but systemd cannot load it any more: its bindings stay as "
+                            "they were; see 'systemctl status %s'.",
+                            unit->name, unit->name);
+        unit->is_kept = true;
+        tell(unit, &before);
+        unit_info_done(&unit->next);
+}
+
+static void take_answers(Unit *unit) {
+        UnitInfo before = unit->info;
+        Units *units = unit->units;
+
+        if (!unit->next.name)
+                unit->next.name = strdup(unit->name);
+        /* What systemd does not read is not the unit's. */
+        if (!unit->next.is_loaded)
+                unit->next.files = strings_free(unit->next.files);
+        unit->info = unit->next;
+        unit->next = (UnitInfo) {};
+        unit->is_kept = false;
+        tell(unit, &before);
+        unit_info_done(&before);
+        /* The files of an alias are those of the unit. */
+        if (unit->followed && is_alias(unit))
+                (void) units_follow(units, unit->info.name, unit->own_files);
+}
+
+static void unit_finish(Unit *unit) {
         Units *units = unit->units;
 
         units->n_asking--;
@@ -173,20 +218,10 @@ static void unit_finish(Unit *unit) {
                 unit->in_vain = true;
                 if (!unit->info.name)
                         units->handlers->state(unit->name, NULL, units->userdata);
-        } else {
-                if (!unit->next.name)
-                        unit->next.name = strdup(unit->name);
-                /* What systemd does not read is not the unit's. */
-                if (!unit->next.is_loaded)
-                        unit->next.files = strings_free(unit->next.files);
-                unit->info = unit->next;
-                unit->next = (UnitInfo) {};
-                tell(unit, &before);
-                unit_info_done(&before);
-                /* The files of an alias are those of the unit. */
-                if (unit->followed && is_alias(unit))
-                        (void) units_follow(units, unit->info.name, unit->own_files);
-        }
+        } else if (goes_on_unloaded(unit))
+                keep_files(unit);
+        else
+                take_answers(unit);
 
         /* Only now, so that it was not freed meanwhile. */
         unit->n_questions = 0;
@@ -268,6 +303,9 @@ static int read_cgroup(sd_bus_message *m, Unit *unit) {
             cgroup_path_get_id(units->cgroup_root, path, &unit->next.cgroup_id,
                                &unit->next.cgroup_level) < 0)
                 unit->next.cgroup_id = 0;
+        /* Where it runs counts, not which Slice= it is to have when it starts again. */
+        if (unit->next.cgroup_id > 0 && !streq(path, "/"))
+                return free_and_strdup(&unit->next.cgroup_path, path);
         return 0;
 }
 
@@ -320,7 +358,7 @@ static int read_slice(sd_bus_message *m, Unit *unit) {
         int r;
 
         r = sd_bus_message_read(m, "v", "s", &slice);
-        if (r < 0)
+        if (r < 0 || unit->next.cgroup_path)
                 return r;
         /* An alias has no cgroup of its own. */
         r = cgroup_path_of_unit(unit_types[unit_type(unit->name)].has_slice ? slice : NULL,
