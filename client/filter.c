@@ -11,20 +11,10 @@
 #include <fnmatch.h>
 
 #include "base/unit-name.h"
+#include "unit-query.h"
 
 static bool is_pattern(const char *s) {
         return strpbrk(s, "*?[") != NULL;
-}
-
-/* As in systemctl: of a unit that can have no budgets, too, so that this is what is said of it. */
-char *unit_name_complete(const char *unit) {
-        char *complete;
-
-        if (unit_name_type(unit, UNIT_ANY))
-                return strdup(unit);
-        /* "" stands for what runs outside units, and resets a key. */
-        return asprintf(&complete, "%s%s", unit, *unit != '\0' ? ".service" : "") < 0 ? NULL
-                                                                                      : complete;
 }
 
 static bool unit_is_in_name(const char *binding, const char *unit) {
@@ -56,12 +46,14 @@ int units_show(json_object *rows, const char *binding_key, const char *unit_key)
         return r;
 }
 
-int filter_init(Filter *filter, const Options *options) {
+int filter_init(Filter *filter, Connection *connection) {
+        const Options *options = connection->options;
         _cleanup_free_ char *unit = NULL;
 
         if (options->unit) {
-                unit = is_pattern(options->unit) ? strdup(options->unit)
-                                                 : unit_name_complete(options->unit);
+                unit = is_pattern(options->unit) || *options->unit == '\0'
+                               ? strdup(options->unit)
+                               : unit_name_resolve(connection, options->unit);
                 if (!unit)
                         return -ENOMEM;
         }

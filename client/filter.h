@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "bus-json.h"
-#include "options.h"
+#include "connection.h"
 
 /* --unit= and --binding=: which bindings or violations are shown. */
 typedef struct Filter {
@@ -13,8 +13,8 @@ typedef struct Filter {
         const char *binding; /* a pattern, not owned; NULL: any */
 } Filter;
 
-/* Returns 0 or -ENOMEM. The options must outlive the filter. */
-int filter_init(Filter *filter, const Options *options);
+/* Returns 0 or -ENOMEM. The connection must outlive the filter. */
+int filter_init(Filter *filter, Connection *connection);
 void filter_done(Filter *filter);
 
 /*
@@ -25,9 +25,6 @@ int filter_select(const Filter *filter, json_object *rows, const char *binding_k
                   const char *unit_key, size_t max, json_object **ret);
 
 bool filter_matches(const Filter *filter, const char *binding, const char *unit);
-
-/* "nginx" -> "nginx.service", as systemctl does. Owned by the caller; NULL for want of memory. */
-char *unit_name_complete(const char *unit);
 
 /*
  * Adds "shown-unit" to all rows of a table: their units, unless all names of bindings begin with

@@ -347,7 +347,7 @@ int metric_source_ask(Client *client, MetricAnswer *answer) {
                 r = proxy_get_bindings(&client->connection, &all);
         if (r < 0)
                 return r;
-        r = filter_init(&filter, &client->options);
+        r = filter_init(&filter, &client->connection);
         if (r >= 0)
                 r = filter_select(&filter, all, "Name", "Unit", 0, &answer->bindings);
         if (r >= 0)

@@ -12,7 +12,7 @@
 #include "base/near-name.h"
 #include "base/sentence.h"
 #include "base/unit-name.h"
-#include "filter.h"
+#include "unit-query.h"
 
 bool names_has_all_instances(const json_object *binding, const char *unit) {
         return unit_name_is_instance(unit, json_string(binding, "Unit"));
@@ -49,7 +49,20 @@ static json_object *find_binding(const json_object *bindings, const char *name) 
         return NULL;
 }
 
-int names_find(const json_object *bindings, const char *name, json_object **ret, char **ret_unit) {
+/* systemd is asked only for what nobody here has heard of. */
+static int collect_alias(Connection *connection, const json_object *bindings, char **unit,
+                         json_object *array) {
+        char *id = unit_name_resolve(connection, *unit);
+
+        if (!id)
+                return -ENOMEM;
+        free(*unit);
+        *unit = id;
+        return collect_unit(bindings, id, array);
+}
+
+int names_find(Connection *connection, const json_object *bindings, const char *name,
+               json_object **ret, char **ret_unit) {
         _cleanup_json_ json_object *array = json_object_new_array();
         json_object *binding = find_binding(bindings, name);
         _cleanup_free_ char *unit = NULL;
@@ -60,6 +73,8 @@ int names_find(const json_object *bindings, const char *name, json_object **ret,
         else if (r >= 0 && *name != '\0') {
                 unit = unit_name_complete(name);
                 r = unit ? collect_unit(bindings, unit, array) : -ENOMEM;
+                if (r >= 0 && json_object_array_length(array) == 0)
+                        r = collect_alias(connection, bindings, &unit, array);
         }
         if (r < 0)
                 return r;

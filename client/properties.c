@@ -7,11 +7,11 @@
  */
 
 #include "properties.h"
+#include "base/unit-name.h"
 
 #include <inttypes.h>
 
 #include "binding/keys.h"
-#include "filter.h"
 
 static int append_key(sd_bus_message *m, const char *key, const char *value) {
         int r;

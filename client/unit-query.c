@@ -21,7 +21,6 @@
 #include "base/strings.h"
 #include "base/unit-name.h"
 #include "binding/binding.h"
-#include "filter.h"
 #include "note.h"
 
 #define SYSTEMD_NAME "org.freedesktop.systemd1"
@@ -133,6 +132,20 @@ static int query(Connection *connection, const char *unit, UnitReply *ret, sd_bu
 
         r = sd_bus_path_encode(SYSTEMD_PATH "/unit", unit, &path);
         return r < 0 ? r : ask(connection->bus, path, ret, error);
+}
+
+char *unit_name_resolve(Connection *connection, const char *name) {
+        _cleanup_free_ char *id = NULL, *asked = NULL, *path = NULL, *found = NULL;
+
+        if (complete_name(name, &id, &asked) < 0)
+                return NULL;
+        if (!unit_name_is_valid(asked) || connection_open(connection) < 0 ||
+            sd_bus_path_encode(SYSTEMD_PATH "/unit", asked, &path) < 0 ||
+            sd_bus_get_property_string(connection->bus, SYSTEMD_NAME, path, SYSTEMD_UNIT, "Id",
+                                       NULL, &found) < 0)
+                return TAKE_PTR(id);
+        remove_instance(found);
+        return TAKE_PTR(found);
 }
 
 /* "not-found" and the like, as a person would say it. */

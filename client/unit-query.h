@@ -24,6 +24,12 @@ void unit_files_done(UnitFiles *files);
 int unit_files_query(Connection *connection, const char *name, UnitFiles *ret);
 
 /*
+ * What systemd calls the unit that a person has named, by an alias or without ".service"; the same
+ * name if systemd cannot say. NULL for want of memory; the caller's.
+ */
+char *unit_name_resolve(Connection *connection, const char *name);
+
+/*
  * Returns 1 if systemd knows no such service or slice, whose complete name is *ret then, which the
  * caller frees; 0 if it does, if it cannot be asked, and for scopes, which come and go; -ENOMEM.
  */

@@ -46,6 +46,7 @@ static const struct {
 };
 
 typedef struct Check {
+        Connection *connection;
         const Options *options;
         json_object *bindings; /* of tlobd */
         sd_journal *journal;   /* NULL unless --since= */
@@ -194,7 +195,7 @@ static int judge(const Check *check, const char *name, Verdict *ret) {
         _cleanup_free_ char *unit = NULL;
         int r;
 
-        r = names_find(check->bindings, name, &bindings, &unit);
+        r = names_find(check->connection, check->bindings, name, &bindings, &unit);
         if (r < 0)
                 return r;
         if (json_object_array_length(bindings) == 0) {
@@ -289,7 +290,10 @@ static int ask(Client *client, Check *check) {
 }
 
 ExitStatus verb_is_ok(Client *client, int argc, char **argv) {
-        _cleanup_(check_done) Check check = { .options = &client->options };
+        _cleanup_(check_done) Check check = {
+                .connection = &client->connection,
+                .options = &client->options,
+        };
         Verdict verdict;
         bool can_judge;
         int r;

@@ -199,7 +199,7 @@ ExitStatus verb_monitor(Client *client, int argc, char **argv) {
         int r;
 
         client->output.pager_wanted = false;
-        r = filter_init(&monitor.filter, &client->options);
+        r = filter_init(&monitor.filter, &client->connection);
         if (r < 0)
                 return status_of_memory(r);
         if (connection_open(&client->connection) < 0)

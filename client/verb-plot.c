@@ -94,7 +94,7 @@ static int add_picture(Pictures *pictures, json_object *binding, const Options *
 }
 
 /* Returns 1 if all names are known. */
-static int collect(const Client *client, const json_object *bindings, int argc, char **argv,
+static int collect(Client *client, const json_object *bindings, int argc, char **argv,
                    Pictures *pictures) {
         bool all_known = true;
         int r = 0;
@@ -103,7 +103,7 @@ static int collect(const Client *client, const json_object *bindings, int argc, 
                 _cleanup_json_ json_object *found = NULL;
                 _cleanup_free_ char *unit = NULL;
 
-                r = names_find(bindings, argv[i], &found, &unit);
+                r = names_find(&client->connection, bindings, argv[i], &found, &unit);
                 if (r >= 0 && json_object_array_length(found) == 0) {
                         all_known = false;
                         r = names_complain(bindings, argv[i]);

@@ -11,12 +11,13 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/sentence.h"
-#include "filter.h"
+#include "base/unit-name.h"
 #include "lengths.h"
 #include "names.h"
 #include "page/page.h"
 #include "proxy.h"
 #include "report-entries.h"
+#include "unit-query.h"
 #include "verbs.h"
 #include "whole-file.h"
 
@@ -59,7 +60,8 @@ static void draft_done(Draft *draft) {
         json_object_put(draft->bindings);
 }
 
-static int draft_init(Draft *draft, const Options *options, int argc, char **argv) {
+static int draft_init(Draft *draft, Client *client, int argc, char **argv) {
+        const Options *options = &client->options;
         uint64_t now = clock_read_ns(CLOCK_REALTIME) / NSEC_PER_USEC;
 
         *draft = (Draft){
@@ -76,7 +78,9 @@ static int draft_init(Draft *draft, const Options *options, int argc, char **arg
         if (gethostname(draft->own_host, sizeof(draft->own_host) - 1) < 0)
                 (void) strcpy(draft->own_host, "this machine");
         for (int i = 0; i < argc; i++) {
-                draft->wanted.units[i] = unit_name_complete(argv[i]);
+                draft->wanted.units[i] = options->directory
+                                                 ? unit_name_complete(argv[i])
+                                                 : unit_name_resolve(&client->connection, argv[i]);
                 if (!draft->wanted.units[i])
                         return -ENOMEM;
         }
@@ -124,7 +128,7 @@ static int add_failed(Draft *draft) {
 }
 
 /* Those that are named are on the page, also if all is well. Returns 1 if all names are known. */
-static int add_named(Draft *draft, int argc, char **argv) {
+static int add_named(Draft *draft, Client *client, int argc, char **argv) {
         bool all_known = true;
         int r = 0;
 
@@ -134,7 +138,8 @@ static int add_named(Draft *draft, int argc, char **argv) {
                 _cleanup_free_ char *unit = NULL;
 
                 if (draft->bindings)
-                        r = names_find(draft->bindings, argv[i], &found, &unit);
+                        r = names_find(&client->connection, draft->bindings, argv[i], &found,
+                                       &unit);
                 for (size_t k = 0; r >= 0 && found && k < json_object_array_length(found); k++) {
                         r = add_binding(draft, json_object_array_get_idx(found, k));
                         is_known = true;
@@ -316,14 +321,14 @@ ExitStatus verb_report(Client *client, int argc, char **argv) {
         if (check_options(client) < 0)
                 return STATUS_USAGE;
         client->output.pager_wanted = false;
-        r = draft_init(&draft, &client->options, argc, argv);
+        r = draft_init(&draft, client, argc, argv);
         if (r < 0)
                 return status_of_memory(r);
         if (read_journal(&draft, client) < 0)
                 return STATUS_FAILED;
         if (!client->options.directory)
                 (void) proxy_get_bindings(&client->connection, &draft.bindings);
-        known = add_named(&draft, argc, argv);
+        known = add_named(&draft, client, argc, argv);
         r = known < 0 ? known : 0;
         if (r >= 0 && draft.bindings && argc == 0)
                 r = add_failed(&draft);

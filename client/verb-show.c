@@ -236,7 +236,7 @@ ExitStatus verb_list_bindings(Client *client, int argc, char **argv) {
                 : proxy_list_bindings(&client->connection, &all);
         if (r < 0)
                 return STATUS_FAILED;
-        r = filter_init(&filter, &client->options);
+        r = filter_init(&filter, &client->connection);
         if (r >= 0)
                 r = filter_select(&filter, all, "Name", "Unit", 0, &selected);
         if (r >= 0)

@@ -402,7 +402,7 @@ static int top_init(Top *top, Client *client, const char *pattern) {
                         !options->batch && client->output.json == JSON_OFF && screen_is_possible(),
         };
         client->output.pager_wanted = false;
-        r = filter_init(&top->filter, options);
+        r = filter_init(&top->filter, &client->connection);
         if (r >= 0)
                 r = describe_filter(top, options, pattern);
         if (r < 0)

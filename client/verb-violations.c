@@ -183,7 +183,7 @@ ExitStatus verb_violations(Client *client, int argc, char **argv) {
 
         if (proxy_get_violations(&client->connection, filtered ? 0 : options->lines, &all) < 0)
                 return STATUS_FAILED;
-        r = filter_init(&filter, options);
+        r = filter_init(&filter, &client->connection);
         if (r >= 0)
                 r = filter_select(&filter, all, "binding", "unit", options->lines, &selected);
         if (r >= 0)

@@ -103,7 +103,7 @@ int journal_suppression(const Binding *binding, uint64_t n) {
                    binding->name, n);
         fields_add(&fields, "TLOB_BINDING=%s", binding->name);
         fields_add(&fields, "TLOB_SUPPRESSED=%" PRIu64, n);
-        add_unit(&fields, binding->unit);
+        add_unit(&fields, binding_unit_name(binding));
         return send_entry(&fields);
 }
 
@@ -138,7 +138,7 @@ int journal_binding_failure(const Binding *binding) {
         fields_add(&fields, "MESSAGE=%s: not measured: %s", binding->name,
                    binding->measurement.reason ?: "");
         fields_add(&fields, "TLOB_BINDING=%s", binding->name);
-        add_unit(&fields, binding->unit);
+        add_unit(&fields, binding_unit_name(binding));
         return send_entry(&fields);
 }
 
@@ -148,7 +148,7 @@ int journal_binding_recovery(const Binding *binding) {
         begin(&fields, TLOB_MESSAGE_BINDING_RECOVERY_STR, LOG_INFO);
         fields_add(&fields, "MESSAGE=%s: measured now", binding->name);
         fields_add(&fields, "TLOB_BINDING=%s", binding->name);
-        add_unit(&fields, binding->unit);
+        add_unit(&fields, binding_unit_name(binding));
         return send_entry(&fields);
 }
 
@@ -188,7 +188,7 @@ int journal_tolerance(const Binding *binding) {
         fields_add(&fields, "TLOB_WINDOWS=%" PRIu64, track->windows);
         fields_add(&fields, "TLOB_VIOLATIONS=%" PRIu64, track->violations);
         fields_add(&fields, "TLOB_BURN_RATE=%.3f", rate);
-        add_unit(&fields, binding->unit);
+        add_unit(&fields, binding_unit_name(binding));
         return send_entry(&fields);
 }
 
@@ -209,6 +209,6 @@ int journal_worse_build(const Binding *binding, const BuildComparison *compariso
         fields_add(&fields, "TLOB_BUILD_ID_BEFORE=%s", comparison->before_id);
         fields_add(&fields, "TLOB_P99_NS=%" PRIu64, comparison->now_ns);
         fields_add(&fields, "TLOB_P99_NS_BEFORE=%" PRIu64, comparison->before_ns);
-        add_unit(&fields, binding->unit);
+        add_unit(&fields, binding_unit_name(binding));
         return send_entry(&fields);
 }

@@ -70,3 +70,14 @@ char *unit_name_make_instance(const char *template, const char *instance) {
                        ? NULL
                        : name;
 }
+
+/* Of a unit that can have no budgets, too, so that this is what is said of it. */
+char *unit_name_complete(const char *unit) {
+        char *complete;
+
+        if (unit_name_type(unit, UNIT_ANY))
+                return strdup(unit);
+        /* "" stands for what runs outside units, and resets a key. */
+        return asprintf(&complete, "%s%s", unit, *unit != '\0' ? ".service" : "") < 0 ? NULL
+                                                                                      : complete;
+}

@@ -28,6 +28,9 @@ bool unit_name_is_template(const char *name);
 /* "foo@x.service" of "foo@.service" */
 bool unit_name_is_instance(const char *name, const char *template);
 
+/* "nginx" -> "nginx.service", as systemctl does; "" stays so. NULL for want of memory. */
+char *unit_name_complete(const char *unit);
+
 /* "foo@.service", "x" -> "foo@x.service"; NULL for want of memory. */
 char *unit_name_make_instance(const char *template, const char *instance);
 

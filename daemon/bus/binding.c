@@ -67,6 +67,11 @@ static int get_string(sd_bus *b, const char *path, const char *interface, const 
         return sd_bus_message_append(reply, "s", s ?: "");
 }
 
+static int get_unit(sd_bus *b, const char *path, const char *interface, const char *property,
+                    sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", binding_unit_name(userdata));
+}
+
 static int get_executable(sd_bus *b, const char *path, const char *interface, const char *property,
                           sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const Binding *binding = userdata;
@@ -341,7 +346,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("ResetStatistics", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT,
                                 method_reset_statistics, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_PROPERTY("Name", "s", get_string, offsetof(Binding, name), CONST),
-        SD_BUS_PROPERTY("Unit", "s", get_string, offsetof(Binding, unit), CHANGE),
+        SD_BUS_PROPERTY("Unit", "s", get_unit, 0, CHANGE),
         SD_BUS_PROPERTY("Source", "s", get_string, offsetof(Binding, source), CHANGE),
         SD_BUS_PROPERTY("Executable", "s", get_executable, 0, CHANGE),
         SD_BUS_PROPERTY("Start", "s", get_string, offsetof(Binding, start), CHANGE),
@@ -464,7 +469,7 @@ void bus_emit_tolerance_changed(const Binding *binding, void *userdata) {
         if (r >= 0)
                 r = sd_bus_emit_signal(bus->bus, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE,
                                        "ToleranceChanged", "sossttd", binding->name, path,
-                                       binding->unit ?: "", binding_tolerance_state(binding),
+                                       binding_unit_name(binding), binding_tolerance_state(binding),
                                        track->windows, track->violations,
                                        tolerance_burn_rate(track, &binding->tolerance));
         if (r >= 0)

@@ -82,7 +82,7 @@ static int violation_init(Manager *m, const Binding *binding, const Report *repo
                 return r;
         /* It has ended meanwhile. */
         if (!v.unit)
-                v.unit = strdup(unit_is_one(binding->unit) ? binding->unit : "");
+                v.unit = strdup(unit_is_one(binding->unit) ? binding_unit_name(binding) : "");
         if (!v.unit)
                 return -ENOMEM;
 
