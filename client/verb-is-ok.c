@@ -87,8 +87,9 @@ static Verdict judge_counters(const json_object *binding, unsigned per_mille) {
 static bool is_measured(const json_object *binding) {
         const char *state = json_string(binding, "State");
 
-        return streq(state, "active") || (streq(state, "waiting") &&
-                                          !strstr(json_string(binding, "StateReason"), "BuildID="));
+        if (streq(state, "active"))
+                return !json_object_get_boolean(json_object_object_get(binding, "MeasuresNothing"));
+        return streq(state, "waiting") && !strstr(json_string(binding, "StateReason"), "BuildID=");
 }
 
 /* A binding that is switched off is left out, unless there is no other. */

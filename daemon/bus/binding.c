@@ -72,6 +72,15 @@ static int get_unit(sd_bus *b, const char *path, const char *interface, const ch
         return sd_bus_message_append(reply, "s", binding_unit_name(userdata));
 }
 
+static int get_measures_nothing(sd_bus *b, const char *path, const char *interface,
+                                const char *property, sd_bus_message *reply, void *userdata,
+                                sd_bus_error *error) {
+        const Binding *binding = userdata;
+        bool nothing = binding->measurement.state == BINDING_ACTIVE && binding->look.remark;
+
+        return sd_bus_message_append(reply, "b", (int) nothing);
+}
+
 static int get_executable(sd_bus *b, const char *path, const char *interface, const char *property,
                           sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const Binding *binding = userdata;
@@ -368,6 +377,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_PROPERTY("State", "s", get_state, 0, CHANGE),
         SD_BUS_PROPERTY("StateReason", "s", get_string, offsetof(Binding, measurement.reason),
                         CHANGE),
+        SD_BUS_PROPERTY("MeasuresNothing", "b", get_measures_nothing, 0, CHANGE),
         SD_BUS_PROPERTY("Backend", "s", get_backend, 0, CHANGE),
         SD_BUS_PROPERTY("BackendReason", "s", get_string,
                         offsetof(Binding, measurement.backend_reason), CHANGE),
@@ -449,9 +459,9 @@ void bus_emit_binding_changed(const Binding *binding, void *userdata) {
                         bus->bus, path, TLOB_BUS_BINDING_INTERFACE, "Unit", "Source", "Executable",
                         "Start", "Stop", "Key", "StartOffset", "StopOffset", "WaysOut", "TailCalls",
                         "StartNote", "StopNote", "BuildID", "BudgetNSec", "ConfiguredBudgetNSec",
-                        "Budgets", "ConfiguredBudgets", "State", "StateReason", "Backend",
-                        "BackendReason", "OnViolation", "Tolerance", "ToleranceWindowNSec",
-                        "ToleranceState", NULL);
+                        "Budgets", "ConfiguredBudgets", "State", "StateReason", "MeasuresNothing",
+                        "Backend", "BackendReason", "OnViolation", "Tolerance",
+                        "ToleranceWindowNSec", "ToleranceState", NULL);
         if (r < 0)
                 log_warning_errno(r, "Failed to send the changes of '%s', ignoring: %m",
                                   binding->name);

@@ -107,6 +107,7 @@ equal "and is active all the same" "$(binding elsewhere.service/a State)" active
 pause 8
 equal "it is logged once" \
         "$(journalctl --boot -u tlobd -o cat | grep -c "'elsewhere.service/a' measures nothing\\.")" 1
+equal "and nobody says that it is well" "$(tlobctl is-ok elsewhere)" unmeasured
 
 # A wrapper becomes another program.
 systemctl start wrapped.service
