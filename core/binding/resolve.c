@@ -53,7 +53,7 @@ static int check_file(const Binding *binding, const ElfFile *elf, const char *in
 /* That a program has no such function may mean that it only starts what was meant. */
 static int resolve_sites(const Binding *binding, ElfFile *elf, BindingSites *ret,
                          char **ret_error) {
-        _cleanup_free_ char *sentence = NULL;
+        _cleanup_free_ char *sentence = NULL, *running = NULL;
         int r;
 
         r = binding_resolve_sites(binding, elf, ret, &sentence);
@@ -61,6 +61,12 @@ static int resolve_sites(const Binding *binding, ElfFile *elf, BindingSites *ret
                 return r;
         if (r != -ESRCH || !binding_takes_program(binding))
                 return sentence_error(r, ret_error, "%s", sentence);
+        running = binding_running_program(binding);
+        if (running && !streq_empty(running, binding->view.program))
+                return sentence_error(r, ret_error,
+                                      "%s. That is the program of ExecStart= of %s, whose main "
+                                      "process runs %s: write Executable=%s if that is meant",
+                                      sentence, binding->unit, running, running);
         return sentence_error(r, ret_error,
                               "%s. That is the program of ExecStart= of %s: if another one is "
                               "meant, write Executable=, or the unit that runs it",

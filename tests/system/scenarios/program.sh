@@ -87,6 +87,14 @@ entries="$(journalctl --boot -q -t tlob -o cat | grep '^wrapped.service/a: not m
 matches "that is in the log" "$entries" "its main process runs $victim"
 equal "and nothing of it twice, however often it is started" "$(uniq -d <<<"$(sort <<<"$entries")")" ""
 systemctl stop wrapped
+unit leaving "ExecStart=/usr/bin/setpriv --no-new-privs $victim sleep:600000000000"
+systemctl daemon-reload
+systemctl start --no-block leaving
+says_what_to_write() {
+        [[ "$(why leaving)" = *"whose main process runs $victim: write Executable=$victim if that is meant" ]]
+}
+check "of a program that becomes another one, that is proposed" until_true says_what_to_write
+systemctl stop leaving
 equal "script: a script" "$(state script)" failed
 matches "script: say what else" "$(why script)" 'a-script is not an ELF file but a script.*Write Executable='
 equal "missing: a program that is not installed is no failure" "$(state missing)" waiting
