@@ -12,11 +12,12 @@
 #include "base/sentence.h"
 #include "base/strings.h"
 
-/* Functions of the scheduler that every sleep goes through. */
+/* Functions of the scheduler that every sleep goes through, and those that only wait for others. */
 static bool is_scheduler(const char *frame) {
         static const char *const names[] = {
-                "__schedule",  "schedule",         "schedule_",
-                "io_schedule", "preempt_schedule", "rt_mutex_schedule",
+                "__schedule",        "schedule",          "schedule_",  "io_schedule",
+                "preempt_schedule",  "rt_mutex_schedule", "wait_woken", "do_wait_intr",
+                "__wait_for_common", "wait_for_common",
         };
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++) {

@@ -54,6 +54,17 @@ static void test_a_stack_of_nothing_else(void **state) {
         assert_int_equal(cause_make(&stack, &(Peers) {}, &cause), 0);
         assert_string_equal(cause.blocked_in, "__rt_mutex_slowlock");
 
+        /* A read of TCP, and one of an eventfd. */
+        cause_done(&cause);
+        FRAMES(&stack, "__schedule", "schedule", "schedule_timeout", "wait_woken", "sk_wait_data");
+        assert_int_equal(cause_make(&stack, &(Peers) {}, &cause), 0);
+        assert_string_equal(cause.blocked_in, "sk_wait_data");
+
+        cause_done(&cause);
+        FRAMES(&stack, "__schedule", "schedule", "do_wait_intr_irq", "eventfd_read");
+        assert_int_equal(cause_make(&stack, &(Peers) {}, &cause), 0);
+        assert_string_equal(cause.blocked_in, "eventfd_read");
+
         cause_done(&cause);
         FRAMES(&stack, "scheduler_of_my_own");
         assert_int_equal(cause_make(&stack, &(Peers) {}, &cause), 0);
