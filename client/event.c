@@ -65,6 +65,7 @@ char *event_to_sentence(const json_object *event, ReportType type) {
                 },
                 .binding = (char *) json_string(event, "binding"),
                 .unit = (char *) json_string(event, "unit"),
+                .comm = (char *) json_string(event, "comm"),
                 .cause = {
                         .blocked_in = (char *) json_string(event, "blocked_in"),
                         .woken_by = (char *) json_string(event, "woken_by"),
@@ -74,8 +75,6 @@ char *event_to_sentence(const json_object *event, ReportType type) {
                 .suppressed = suppressed == UINT64_MAX ? 0 : suppressed,
         };
 
-        (void) snprintf(violation.report.comm, sizeof(violation.report.comm), "%s",
-                        json_string(event, "comm"));
         return violation_to_sentence(&violation);
 }
 

@@ -11,7 +11,7 @@
 
 /* Why a window took so long, in words: as far as the back end could tell. */
 
-#define TASK_NAME_MAX (TLOB_COMM_LEN + sizeof("[4294967295/4294967295]"))
+#define TASK_NAME_MAX (4 * TLOB_COMM_LEN + sizeof("[4294967295/4294967295]"))
 
 /*
  * A task for people: "nginx[4711]", the thread's name and its process; "bio_aof[812/815]", a thread

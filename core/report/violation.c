@@ -64,7 +64,7 @@ const char *tlob_end_why_unseen(const char *end) {
         } unseen[] = {
                 { TLOB_END_ABANDONED, "nobody saw it end" },
                 { TLOB_END_SWITCHED, "its goroutine left the thread" },
-                { TLOB_END_REMOVED, "its binding was removed" },
+                { TLOB_END_REMOVED, "its probes were removed" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(unseen); i++)
@@ -80,7 +80,7 @@ static const char *end_reason(enum tlob_end end, bool has_task) {
                 [TLOB_END_EXIT] = " because the task exited",
                 [TLOB_END_EXEC] = " because the task began another program",
                 [TLOB_END_ABANDONED] = " because an exception, a longjmp() or the like left it",
-                [TLOB_END_REMOVED] = " because the binding was removed",
+                [TLOB_END_REMOVED] = " because its probes were removed",
                 [TLOB_END_SWITCHED] = " because its goroutine left the thread",
         };
 
@@ -232,13 +232,20 @@ static void format_cause(const Violation *violation, char buf[static CAUSE_MAX])
 
 char *violation_to_sentence(const Violation *violation) {
         const Report *report = &violation->report;
+        char comm[4 * TLOB_COMM_LEN + 1];
         char budget[DURATION_MAX + 16], task[TASK_NAME_MAX], breakdown[BREAKDOWN_MAX],
                 cause[CAUSE_MAX];
         char held_back[sizeof("; 18446744073709551615 reports before this one were held back")] =
                 "";
 
         format_budget(violation, budget, sizeof(budget));
-        task_name_format(report->comm[0] ? report->comm : "a task", report->pid, report->tid, task);
+        /* The bytes of the name if they are there, as many as a name has; clients have it escaped. */
+        if (report->comm[0])
+                (void) snprintf(comm, sizeof(comm), "%.*s", TLOB_COMM_LEN, report->comm);
+        else
+                (void) snprintf(comm, sizeof(comm), "%s",
+                                violation->comm && *violation->comm ? violation->comm : "a task");
+        task_name_format(comm, report->pid, report->tid, task);
         format_breakdown(&violation->report, breakdown);
         format_cause(violation, cause);
         if (violation->suppressed > 0)

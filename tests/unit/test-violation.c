@@ -184,6 +184,18 @@ static void test_odd_comm(void **state) {
                                     "(running 0.2ms, waiting 0.1ms, sleeping 4.7ms)");
 }
 
+/* As clients have it: escaped, and so longer than the name. */
+static void test_escaped_comm(void **state) {
+        Violation violation = example(REPORT_VIOLATION);
+        static char comm[] = "a\\xff\\xfe\\xed\\xa0\\x80\\xff\\xfe\\xed\\xa0\\x80";
+        _cleanup_free_ char *sentence = NULL;
+
+        violation.report.comm[0] = '\0';
+        violation.comm = comm;
+        sentence = violation_to_sentence(&violation);
+        assert_non_null(strstr(sentence, comm));
+}
+
 static void test_names(void **state) {
         for (unsigned i = 0; i < TLOB_N_STATES; i++)
                 assert_non_null(tlob_state_to_string(i));
@@ -248,17 +260,12 @@ static void test_causes_in_the_log(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_violation),
-                cmocka_unit_test(test_cause),
-                cmocka_unit_test(test_steal),
-                cmocka_unit_test(test_completion),
-                cmocka_unit_test(test_minimum),
-                cmocka_unit_test(test_unknown),
-                cmocka_unit_test(test_odd_comm),
-                cmocka_unit_test(test_names),
-                cmocka_unit_test(test_log),
-                cmocka_unit_test(test_log_of_none),
-                cmocka_unit_test(test_causes_in_the_log),
+                cmocka_unit_test(test_violation),   cmocka_unit_test(test_cause),
+                cmocka_unit_test(test_steal),       cmocka_unit_test(test_completion),
+                cmocka_unit_test(test_minimum),     cmocka_unit_test(test_unknown),
+                cmocka_unit_test(test_odd_comm),    cmocka_unit_test(test_escaped_comm),
+                cmocka_unit_test(test_names),       cmocka_unit_test(test_log),
+                cmocka_unit_test(test_log_of_none), cmocka_unit_test(test_causes_in_the_log),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,7 @@ const ENDS = {
         exit: "because the task exited",
         exec: "because the task began another program",
         abandoned: "because an exception, a longjmp() or the like left it",
-        removed: "because the binding was removed",
+        removed: "because its probes were removed",
         switched: "because its goroutine left the thread",
 };
 /* A little is stolen all the time in most virtual machines. */
