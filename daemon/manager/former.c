@@ -213,19 +213,29 @@ static int begin_next(Manager *m, Binding *binding, bool old_is_run, char **ret_
         return r;
 }
 
+static char *describe_kept(const Binding *binding, bool is_moved, int r, const char *error) {
+        const char *unit = binding->unit, *path = binding->resolved.path;
+
+        if (is_moved)
+                return sentence_make("%s still runs %s, and is measured there until it is "
+                                     "restarted: what its ExecStart= names now cannot be: %s",
+                                     unit, path, error);
+        if (r == -ENOENT)
+                return sentence_make("%s still runs %s, which was removed, and is measured there "
+                                     "until it is restarted",
+                                     unit, path);
+        return sentence_make("%s still runs the old version of %s, which was replaced, and is "
+                             "measured there until it is restarted: the new version cannot be: %s",
+                             unit, path, error);
+}
+
 /*
  * What is at its path now cannot be measured. What was there is, as long as it is run; perhaps
  * somebody is on the way to put something better there.
  */
-static void stay(Manager *m, Binding *binding, bool is_moved, const char *error) {
-        _cleanup_free_ char *reason = NULL;
+static void stay(Manager *m, Binding *binding, bool is_moved, int r, const char *error) {
+        _cleanup_free_ char *reason = describe_kept(binding, is_moved, r, error);
 
-        reason = sentence_make("%s still runs %s%s%s, and is measured there until it is restarted: "
-                               "%s cannot be: %s",
-                               binding->unit, is_moved ? "" : "the old version of ",
-                               binding->resolved.path, is_moved ? "" : ", which was replaced",
-                               is_moved ? "what its ExecStart= names now" : "the new version",
-                               error);
         manager_check_file_later(m, binding, WATCH_INTERVAL_USEC << binding->watch.retries);
         if (binding->watch.retries < RETRY_STEPS_MAX)
                 binding->watch.retries++;
@@ -284,7 +294,7 @@ bool manager_follow_replacement(Manager *m, Binding *binding, bool is_early) {
         }
         if (!has_one_unit(binding) || (old_is_run <= 0 && !binding->former))
                 return false;
-        stay(m, binding, is_moved, error ?: strerror(-r));
+        stay(m, binding, is_moved, r, error ?: strerror(-r));
         return true;
 }
 
