@@ -56,6 +56,12 @@ typedef struct WrittenFile {
         uint64_t usec;
 } WrittenFile;
 
+/* Why instances of a template are not measured. */
+typedef struct TemplateFailure {
+        char *reason; /* without the name of the instance */
+        uint64_t told_ns;
+} TemplateFailure;
+
 /* How many processes have mapped a file, as was counted for some binding. */
 typedef struct CountedFile {
         dev_t device;
@@ -124,6 +130,9 @@ struct Manager {
         CountedFile counted;           /* the last one */
         WrittenFile written[16];       /* the last ones, in a ring */
         unsigned n_written;            /* so far */
+
+        TemplateFailure failures[16]; /* the last ones that were told, in a ring; see state.c */
+        unsigned n_failures;          /* so far */
 
         RateLimit overall_rate; /* of what is told; each binding has its own too */
         ViolationLog violations;

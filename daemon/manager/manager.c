@@ -164,6 +164,7 @@ Manager *manager_free(Manager *m) {
         free(m->told);
         free(m->lent);
         free(m->counted.cgroup);
+        manager_forget_failures(m);
         config_free(m->config);
         safe_close(m->cgroup_root);
         safe_close(m->keep_fd);

@@ -22,6 +22,7 @@
 #include "manager/looks.h"
 #include "manager/past.h"
 #include "manager/settle.h"
+#include "manager/state.h"
 #include "manager/units.h"
 
 /* The sections in a unit's files, on top of config. */
@@ -171,6 +172,7 @@ static int finish_reload(Manager *m) {
                 refuse_config(m, config);
         else {
                 manager_take_instances(m);
+                manager_forget_failures(m);
                 manager_apply_config(m, config);
                 load_templates(m);
                 log_info("Bindings that are configured: %zu.", m->config->bindings.n);

@@ -10,9 +10,14 @@
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
+#include "base/clock.h"
+#include "base/duration.h"
+#include "base/unit-name.h"
 #include "binding/sites.h"
 #include "journal.h"
 #include "log.h"
+
+#define FAILURE_INTERVAL_NS (UINT64_C(600) * NSEC_PER_SEC)
 
 void manager_notify_status(Manager *m) {
         m->status_has_changed = true;
@@ -44,18 +49,62 @@ static void forget_failures(Binding *binding) {
         }
 }
 
+/* "foo@x.service/b: ..." -> "/b: ..." */
+static char *reason_of_all(const Binding *binding) {
+        size_t n = strlen(binding->unit);
+        char *text, *at;
+
+        text = strdup(binding->measurement.reason ?: "");
+        for (at = text; at && (at = strstr(at, binding->unit));)
+                memmove(at, at + n, strlen(at + n) + 1);
+        return text;
+}
+
+static void forget_failure(TemplateFailure *failure) {
+        free(failure->reason);
+        *failure = (TemplateFailure) {};
+}
+
+/*
+ * One mistake in a template is that of all its instances, and a socket can make thousands of these.
+ * Returns whether it was told of another one a moment ago.
+ */
+static bool is_told_of_another(Manager *m, const Binding *binding) {
+        bool is_instance = binding->unit && strchr(binding->unit, '@') &&
+                           !unit_name_is_template(binding->unit);
+        _cleanup_free_ char *reason = is_instance ? reason_of_all(binding) : NULL;
+        TemplateFailure *failure;
+
+        if (!reason)
+                return false;
+        for (size_t i = 0; i < ELEMENTSOF(m->failures); i++)
+                if (streq_empty(m->failures[i].reason, reason) &&
+                    now_ns() - m->failures[i].told_ns < FAILURE_INTERVAL_NS)
+                        return true;
+        failure = &m->failures[m->n_failures++ % ELEMENTSOF(m->failures)];
+        forget_failure(failure);
+        *failure = (TemplateFailure) { .reason = TAKE_PTR(reason), .told_ns = now_ns() };
+        return false;
+}
+
+void manager_forget_failures(Manager *m) {
+        for (size_t i = 0; i < ELEMENTSOF(m->failures); i++)
+                forget_failure(&m->failures[i]);
+}
+
 /*
  * A reason may speak of the program that runs: at each restart of its unit the binding would fail
  * for all of them again, and a unit can be restarted many times a second.
  */
-static void tell_failure(Binding *binding) {
+static void tell_failure(Manager *m, Binding *binding) {
         char **failures = binding->measurement.failures;
         const char *reason = binding->measurement.reason;
 
         for (size_t i = 0; i < ELEMENTSOF(binding->measurement.failures); i++)
                 if (failures[i] && streq_empty(failures[i], reason))
                         return;
-        (void) journal_binding_failure(binding);
+        if (!is_told_of_another(m, binding))
+                (void) journal_binding_failure(binding);
         free(failures[ELEMENTSOF(binding->measurement.failures) - 1]);
         memmove(failures + 1, failures, sizeof(binding->measurement.failures) - sizeof(*failures));
         failures[0] = reason ? strdup(reason) : NULL;
@@ -72,7 +121,7 @@ void manager_set_state(Manager *m, Binding *binding, BindingState state, const c
                 return;
 
         if (state == BINDING_FAILED)
-                tell_failure(binding);
+                tell_failure(m, binding);
         else if (before == BINDING_FAILED && state == BINDING_ACTIVE)
                 (void) journal_binding_recovery(binding);
         if (state == BINDING_ACTIVE)

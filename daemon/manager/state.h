@@ -14,6 +14,9 @@ void manager_tell_changed(Manager *manager, const Binding *binding);
 /* Takes on a state, and tells whoever wants to know. */
 void manager_set_state(Manager *manager, Binding *binding, BindingState state, const char *reason);
 
+/* What is wrong with instances of templates is told again. */
+void manager_forget_failures(Manager *manager);
+
 /* It is measured in the file at its path. */
 void manager_forget_kept(Binding *binding);
 

@@ -101,6 +101,21 @@ equal "missing: a program that is not installed is no failure" "$(state missing)
 matches "missing: but told" "$(why missing)" 'its program or library is not there'
 matches "a slice has no program" "$(tlobctl show -j pure.slice/a | jq -r '.[0].StateReason')" 'pure.slice has no ExecStart=: write Executable='
 
+# One mistake in a template, and many instances: it is said of the first.
+unit many@ "ExecStart=/usr/bin/perl -e sleep(60)"
+systemctl daemon-reload
+systemctl start --no-block many@{1..9}
+says_of_all() {
+        for i in {1..9}; do
+                [ "$(state many@$i)" = failed ] || return 1
+        done
+}
+check "each instance is failed" until_true says_of_all
+equal "one entry is for all of them" \
+        "$(journalctl --boot -q -t tlob -o cat | grep -c '^many@[0-9].service/a: not measured')" 1
+systemctl stop many@{1..9}
+rm "$etc/many@.service"
+
 # Changed by a drop-in, while it waits.
 mkdir -p "$etc/shell.service.d"
 printf '[Service]\nExecStart=\nExecStart=%s a( sleep:20000000 )\n' "$victim" >"$etc/shell.service.d/x.conf"
