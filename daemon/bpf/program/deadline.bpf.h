@@ -151,7 +151,7 @@ static __always_inline void sweep_arm(void)
 	struct slot_timer *timer;
 	__u32 key = 0;
 
-	if (__sync_val_compare_and_swap(&sweep_is_armed, 0, 1) != 0)
+	if (READ_ONCE(sweep_is_armed) || __sync_val_compare_and_swap(&sweep_is_armed, 0, 1) != 0)
 		return;
 	timer = bpf_map_lookup_elem(&sweep_timer, &key);
 	if (!timer || bpf_timer_start(&timer->timer, SWEEP_NS, 0)) {
@@ -165,9 +165,9 @@ __noinline int slot_await_sweep(__u32 slot)
 {
 	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
 
-	if (!t || READ_ONCE(t->queued) || __sync_val_compare_and_swap(&t->queued, 0, 1) != 0)
-		return 0;
-	slot_queue(&untimed_slots, &n_untimed, t, slot);
+	/* A full barrier: whoever has unmarked it sees what the task does now. */
+	if (t && __sync_val_compare_and_swap(&t->queued, 0, 1) == 0)
+		slot_queue(&untimed_slots, &n_untimed, t, slot);
 	sweep_arm();
 	return 0;
 }
@@ -489,8 +489,12 @@ static long slot_sweep(__u32 i, void *context)
 
 static int on_sweep(void *map, __u32 *key, struct slot_timer *timer)
 {
+	__u32 n;
+
 	WRITE_ONCE(sweep_is_armed, 0);
-	bpf_loop(SWEEP_AT_ONCE, slot_sweep, NULL, 0);
+	/* Each once. */
+	n = READ_ONCE(n_untimed);
+	bpf_loop(n < SWEEP_AT_ONCE ? n : SWEEP_AT_ONCE, slot_sweep, NULL, 0);
 	if (READ_ONCE(n_untimed))
 		sweep_arm();
 	return 0;

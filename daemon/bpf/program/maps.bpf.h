@@ -88,7 +88,7 @@ __u32 n_unstored = 0;
  */
 __u32 slots_timed = 0;
 
-/* Those of windows with a key; and what is in unarmed_slots and in untimed_slots. */
+/* Slots of windows with a key; and what is in unarmed_slots and in untimed_slots. */
 __u32 n_keyed = 0;
 __u32 n_unarmed = 0;
 __u32 n_untimed = 0;
@@ -411,8 +411,8 @@ struct {
 } lane_holders SEC(".maps");
 
 /*
- * Slots of windows with a key whose timer somebody has to arm, and such that have none. Each is in
- * one of these, once, or in none (queued in its tlob_task), so there is room for all.
+ * Slots of windows with a key whose timer somebody has to arm, and slots, whoever's, that have no
+ * timer. Each is in one of these, once, or in none (queued in its tlob_task): there is room for all.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
