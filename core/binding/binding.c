@@ -485,9 +485,16 @@ void binding_adopt(Binding *binding, Binding *from) {
                 from->former->latter = from;
 }
 
+void binding_exchange_paths(Binding *binding, Binding *next) {
+        SWAP(binding->resolved.path, next->resolved.path);
+        SWAP(binding->resolved.inner_path, next->resolved.inner_path);
+}
+
 void binding_begin_file(Binding *binding, Binding *next) {
         SWAP(binding->resolved, next->resolved);
         SWAP(binding->view.program, next->view.program);
+        SWAP(binding->view.root_directory, next->view.root_directory);
+        SWAP(binding->view.has_root_image, next->view.has_root_image);
         SWAP(binding->watch, next->watch);
         SWAP(binding->users, next->users);
         SWAP(binding->measurement.backend, next->measurement.backend);

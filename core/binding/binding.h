@@ -192,9 +192,10 @@ typedef struct BindingUsers {
 /* What became of it. */
 typedef struct BindingMeasurement {
         BindingState state;
-        unsigned question; /* about its file, as that of BindingLook */
-        char *reason;      /* of the state, a sentence; NULL if there is nothing to say */
-        char *failures[4]; /* reasons that the journal has, since it was last active; or NULL */
+        unsigned question;    /* about its file, as that of BindingLook */
+        char *reason;         /* of the state, a sentence; NULL if there is nothing to say */
+        bool failure_is_told; /* it is in the journal that it failed, and not that it has passed */
+        char *failures[4];    /* reasons that the journal has, since it was last active; or NULL */
 
         struct Backend *backend; /* not owned; NULL unless its probes are set */
         uint32_t index;          /* the back end's own handle, valid with backend */
@@ -388,6 +389,9 @@ bool binding_same_probes(const Binding *a, const Binding *b);
  * That one had nothing of it, and what it had, from has now.
  */
 void binding_adopt(Binding *binding, Binding *from);
+
+/* Its file has another name, as a copy of it has found: each has the other's. */
+void binding_exchange_paths(Binding *binding, Binding *next);
 
 /*
  * next is a copy of the binding with probes in the file that has taken the place of the binding's:

@@ -104,11 +104,12 @@ static void hear(Manager *m, const struct inotify_event *event) {
         templates_hear(m->templates, event->wd, event->mask & IN_MODIFY);
 }
 
-/* What its unit runs goes on, and is measured. One that does not run is set up anew. */
+/*
+ * What its unit runs goes on, and is measured. One that does not run is set up anew; and that of a
+ * template, for nobody knows when the last of its instances that runs the old program ends.
+ */
 static bool follow_program(Manager *m, Binding *binding) {
-        bool may_run = binding->cgroup.id > 0 || unit_name_is_template(binding->unit);
-
-        return may_run && manager_follow_replacement(m, binding, false);
+        return binding->cgroup.id > 0 && manager_follow_replacement(m, binding, false);
 }
 
 bool manager_file_fits(Manager *m, Binding *binding) {
@@ -155,8 +156,10 @@ static void settle(Manager *m, Binding *binding) {
                         retries = STEPS_MAX - 1;
                 break;
         case BINDING_FAILED:
-                if (retries >= RETRIES_MAX)
+                if (retries >= RETRIES_MAX) {
+                        binding->watch.retries = 0;
                         return;
+                }
                 break;
         default:
                 return;

@@ -204,9 +204,11 @@ static int begin_next(Manager *m, Binding *binding, bool old_is_run, char **ret_
                 return_to_former(m, binding, old_is_run);
                 return 0;
         }
-        /* Nobody could see its path for a moment, or it has been rewritten. */
-        if (are_in_one_file(next, binding))
+        /* Nobody could see its path for a moment, it has been rewritten, or has another name. */
+        if (are_in_one_file(next, binding)) {
+                binding_exchange_paths(binding, next);
                 return -EALREADY;
+        }
         r = attach_copy(m, next, file, ret_error);
         if (r >= 0)
                 begin_file(m, binding, TAKE_PTR(next), old_is_run);
@@ -354,14 +356,17 @@ int manager_measure_old(Manager *m, Binding *binding, char **ret_error) {
 }
 
 void manager_look_at_former(Manager *m, Binding *binding) {
+        const Binding *former = binding->former;
         int r = former_is_run(m, binding);
 
         if (r < 0 && binding->look.question > 0)
                 return;
         if (r == 0) {
+                bool is_moved = !streq(former->resolved.path, binding->resolved.path);
+
+                log_info("'%s': no process runs %s%s any more.", binding->name,
+                         is_moved ? "" : "the old version of ", former->resolved.path);
                 manager_drop_former(m, binding);
-                log_info("'%s': no process runs the old version of %s any more.", binding->name,
-                         binding->resolved.path);
                 /* There may be another one. */
                 binding->look.step = 0;
                 if (has_one_unit(binding))

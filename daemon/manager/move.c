@@ -18,6 +18,7 @@
 #include "manager/reports.h"
 #include "manager/settle.h"
 #include "manager/state.h"
+#include "manager/units.h"
 #include "manager/watch.h"
 
 /* Of what both have seen, each report is taken from one of them. */
@@ -64,6 +65,9 @@ static int move_binding(Manager *m, Binding *binding, const BackendOps *except, 
         bool runs;
         int r;
 
+        /* It goes to the program that its unit runs next when that is followed. */
+        if (!manager_program_fits(m, binding))
+                return -EBUSY;
         r = manager_prepare_binding(m, binding, &file, &runs, &error);
         /* Whoever cannot do without asks again. */
         binding->measurement.question = 0;

@@ -168,7 +168,9 @@ int manager_learn_program(const Manager *m, Binding *binding, char **ret_error) 
 
 /* Its processes see the files that they have seen, whatever its next ones are to see. */
 static bool root_fits(Binding *binding, const UnitInfo *info) {
-        if (info->main_pid > 0 && info->main_pid == binding->view.main_pid)
+        bool goes_on = info->cgroup_id > 0 && info->cgroup_id == binding->cgroup.id;
+
+        if (goes_on && info->main_pid == binding->view.main_pid)
                 return true;
         return streq_empty(binding->view.root_directory, info->root_directory) &&
                binding->view.has_root_image == info->has_root_image &&

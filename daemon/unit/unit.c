@@ -177,7 +177,7 @@ static void keep_files(Unit *unit) {
         unit->info.cgroup_level = next->cgroup_level;
         unit->info.main_pid = next->main_pid;
         unit->info.end = next->end;
-        if (!unit->is_kept)
+        if (!unit->is_kept && !is_alias(unit))
                 log_warning("%s runs, but systemd cannot load it any more: its bindings stay as "
                             "they were; see 'systemctl status %s'.",
                             unit->name, unit->name);

@@ -222,6 +222,19 @@ check "each call was counted, and no other" until_true counted
 check "the probes in its library have stayed" sh -c \
         'tlobctl show -j t.service/library | jq -e ".[0].Counters | .processes == 2 and .removed == 0"'
 
+# Another name of the same file, which leads to another one when the unit starts again.
+ln -s first "$programs/current"
+next_is "$programs/first"
+check "it starts" systemctl start t
+check "it is measured" grows t.service/a
+next_is "$programs/current"
+check "by another name, it is as it was" sh -c 'tlobctl reload && tlobctl show -j t.service/a | jq -e ".[0].StateReason == \"\""'
+check "and measured" grows t.service/a
+ln -sfn second "$programs/current"
+check "it is started again, as another one" systemctl restart t
+check "it is measured there" grows t.service/a
+systemctl stop t
+
 rm -r /run/t-calls "$programs" "$etc/t.service" "$etc/s.service" "$etc/w.service" "$etc/c@.service" /etc/tlob/bindings.d/replaced.conf
 systemctl daemon-reload
 finish

@@ -37,6 +37,7 @@ drop_in() {
 
 # goes_on WHAT: it is measured as before.
 goes_on() {
+        check "$1: what has changed is known" tlobctl reload
         check "$1: it is measured on" grows r.service/a
         equal "$1: its probes have not been touched" "$(counter removed)" 0
 }
@@ -79,6 +80,12 @@ drop_in "Slice=pending.slice"
 goes_on "with another slice for its next start"
 drop_in "RootDirectory=/usr"
 goes_on "with another root for its next start"
+install -D "$victim" /srv/unloaded/second
+drop_in $'RootDirectory=/srv/unloaded\nExecStart=\nExecStart=/second repeat:1000000 ( a( ) sleep:3000000 )'
+pause 2
+goes_on "with another root and another program there"
+equal "both are measured" "$(tlobctl show -j r.service/a | jq -r '.[0].StateReason')" \
+        "r.service still runs $victim, and runs /srv/unloaded/second from its next start on: both are measured"
 rm "$etc/r.service.d/pending.conf"
 systemctl daemon-reload
 goes_on "without"
@@ -118,6 +125,6 @@ check "somebody runs" systemd-run -q --wait "$victim" 'b(' ')'
 check "and is measured" until_true in_root Windows 1
 
 systemctl stop r
-rm -r "$etc/r.service.d" "$etc/-.slice.d" "$units/r.service" "$calls"
+rm -r /srv/unloaded "$etc/r.service.d" "$etc/-.slice.d" "$units/r.service" "$calls"
 systemctl daemon-reload
 finish
