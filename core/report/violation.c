@@ -239,7 +239,7 @@ char *violation_to_sentence(const Violation *violation) {
                 "";
 
         format_budget(violation, budget, sizeof(budget));
-        /* The bytes of the name if they are there, as many as a name has; clients have it escaped. */
+        /* The bytes of the name, if they are there; clients have it escaped. */
         if (report->comm[0])
                 (void) snprintf(comm, sizeof(comm), "%.*s", TLOB_COMM_LEN, report->comm);
         else

@@ -103,18 +103,30 @@ static void tell_failure(Manager *m, Binding *binding) {
         for (size_t i = 0; i < ELEMENTSOF(binding->measurement.failures); i++)
                 if (failures[i] && streq_empty(failures[i], reason))
                         return;
-        if (!is_told_of_another(m, binding))
+        if (!is_told_of_another(m, binding)) {
                 (void) journal_binding_failure(binding);
+                binding->measurement.failure_is_told = true;
+        }
         free(failures[ELEMENTSOF(binding->measurement.failures) - 1]);
         memmove(failures + 1, failures, sizeof(binding->measurement.failures) - sizeof(*failures));
         failures[0] = reason ? strdup(reason) : NULL;
 }
 
+/* Of what nobody has heard of, nobody needs to hear that it has passed. */
+static void tell_recovery(Manager *m, Binding *binding) {
+        BindingMeasurement *measurement = &binding->measurement;
+
+        if (measurement->failure_is_told) {
+                (void) journal_binding_recovery(binding);
+                manager_forget_failures(m);
+        }
+        measurement->failure_is_told = false;
+        forget_failures(binding);
+}
+
 void manager_set_state(Manager *m, Binding *binding, BindingState state, const char *reason) {
         bool changed = binding->measurement.state != state ||
                        !streq_empty(binding->measurement.reason, reason);
-        BindingState before = binding->measurement.state;
-
         if (binding_set_state(binding, state, reason) < 0)
                 log_oom();
         if (!changed)
@@ -122,10 +134,8 @@ void manager_set_state(Manager *m, Binding *binding, BindingState state, const c
 
         if (state == BINDING_FAILED)
                 tell_failure(m, binding);
-        else if (before == BINDING_FAILED && state == BINDING_ACTIVE)
-                (void) journal_binding_recovery(binding);
-        if (state == BINDING_ACTIVE)
-                forget_failures(binding);
+        else if (state == BINDING_ACTIVE)
+                tell_recovery(m, binding);
         manager_tell_changed(m, binding);
         manager_notify_status(m);
 }
