@@ -139,7 +139,7 @@ char *unit_name_resolve(Connection *connection, const char *name) {
 
         if (complete_name(name, &id, &asked) < 0)
                 return NULL;
-        if (!unit_name_is_valid(asked) || connection_open(connection) < 0 ||
+        if (!unit_name_is_valid(asked) || !connection->bus ||
             sd_bus_path_encode(SYSTEMD_PATH "/unit", asked, &path) < 0 ||
             sd_bus_get_property_string(connection->bus, SYSTEMD_NAME, path, SYSTEMD_UNIT, "Id",
                                        NULL, &found) < 0)

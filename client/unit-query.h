@@ -25,7 +25,8 @@ int unit_files_query(Connection *connection, const char *name, UnitFiles *ret);
 
 /*
  * What systemd calls the unit that a person has named, by an alias or without ".service"; the same
- * name if systemd cannot say. NULL for want of memory; the caller's.
+ * name if systemd cannot say, or if the connection is not open. NULL for want of memory; the
+ * caller's.
  */
 char *unit_name_resolve(Connection *connection, const char *name);
 

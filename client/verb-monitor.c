@@ -199,11 +199,11 @@ ExitStatus verb_monitor(Client *client, int argc, char **argv) {
         int r;
 
         client->output.pager_wanted = false;
+        if (connection_open(&client->connection) < 0)
+                return STATUS_FAILED;
         r = filter_init(&monitor.filter, &client->connection);
         if (r < 0)
                 return status_of_memory(r);
-        if (connection_open(&client->connection) < 0)
-                return STATUS_FAILED;
         r = add_matches(client->connection.bus, &monitor);
         if (r >= 0) {
                 say_state(client->connection.bus, client->options.legend);

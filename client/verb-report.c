@@ -315,19 +315,21 @@ static int check_options(const Client *client) {
 }
 
 ExitStatus verb_report(Client *client, int argc, char **argv) {
+        _cleanup_json_ json_object *bindings = NULL;
         _cleanup_(draft_done) Draft draft = {};
         int r, known;
 
         if (check_options(client) < 0)
                 return STATUS_USAGE;
         client->output.pager_wanted = false;
+        if (!client->options.directory)
+                (void) proxy_get_bindings(&client->connection, &bindings);
         r = draft_init(&draft, client, argc, argv);
         if (r < 0)
                 return status_of_memory(r);
+        draft.bindings = TAKE_PTR(bindings);
         if (read_journal(&draft, client) < 0)
                 return STATUS_FAILED;
-        if (!client->options.directory)
-                (void) proxy_get_bindings(&client->connection, &draft.bindings);
         known = add_named(&draft, client, argc, argv);
         r = known < 0 ? known : 0;
         if (r >= 0 && draft.bindings && argc == 0)

@@ -431,9 +431,11 @@ static int start(Top *top) {
 }
 
 ExitStatus verb_top(Client *client, int argc, char **argv) {
-        _cleanup_(top_done) Top top;
+        _cleanup_(top_done) Top top = { .signals = -EBADF };
         int r;
 
+        if (connection_open(&client->connection) < 0)
+                return STATUS_FAILED;
         r = top_init(&top, client, argc > 0 ? argv[0] : NULL);
         if (r < 0)
                 return status_of_memory(r);

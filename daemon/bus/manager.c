@@ -250,7 +250,8 @@ static int append_binding(sd_bus_message *m, Manager *manager, Binding *binding)
         r = bus_binding_path(binding, &path);
         if (r < 0)
                 return r;
-        return sd_bus_message_append(m, "(sosssttt)", binding->name, path, binding_unit_name(binding),
+        return sd_bus_message_append(m, "(sosssttt)", binding->name, path,
+                                     binding_unit_name(binding),
                                      binding_state_to_string(binding->measurement.state),
                                      manager_backend_of(binding), binding_budget_ns(binding),
                                      statistics.counters.starts, statistics.counters.violations);
