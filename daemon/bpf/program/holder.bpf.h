@@ -160,6 +160,11 @@ __noinline int waiters_credit(void)
 	by.now = bpf_ktime_get_ns();
 	by.kernel_tid = task->pid;
 	peer_note(&by.peer, task, by.now);
+	/* One that has ended, and that nobody waits for, has lost its ids by now. */
+	if (!by.peer.tid && c->kernel_tid == by.kernel_tid) {
+		by.peer.tid = c->holder.tid;
+		by.peer.pid = c->holder.pid;
+	}
 	since = holding_since(c, task);
 	for (i = 0; i < TLOB_CPU_WAITERS_MAX; i++) {
 		slot = c->waiters[i] - 1;
