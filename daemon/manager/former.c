@@ -123,16 +123,15 @@ static int is_run(Manager *m, const Binding *binding) {
         return has_one_unit(binding) ? unit_runs(m, binding, &question) : !binding->former;
 }
 
-/* The same of its former. Where the unit is and how it sees files may have changed since. */
+/* The same of its former. Where the unit is may have changed since, and who is its main process. */
 static int former_is_run(Manager *m, Binding *binding) {
         Binding *former = binding->former;
         int r;
 
         if (!has_one_unit(binding))
                 return machine_runs(m, former, &binding->look.question);
+        former->view.main_pid = binding->view.main_pid;
         r = manager_confine_binding(m, former);
-        if (r >= 0)
-                r = manager_learn_root(m, former);
         return r < 0 ? r : unit_runs(m, former, &binding->look.question);
 }
 

@@ -126,7 +126,7 @@ int manager_confine_binding(Manager *m, Binding *binding) {
         return 1;
 }
 
-/* A template has as many processes as instances. */
+/* How its processes see files. A template has as many processes as instances. */
 static int learn_root(Binding *binding, const UnitInfo *info) {
         bool is_one = info && !unit_name_is_template(binding->unit);
         bool is_alias = is_one && !streq(binding->unit, info->name);
@@ -136,10 +136,6 @@ static int learn_root(Binding *binding, const UnitInfo *info) {
         binding->view.main_pid = is_one ? info->main_pid : 0;
         binding->view.has_root_image = info && info->has_root_image;
         return free_and_strdup(&binding->view.root_directory, info ? info->root_directory : NULL);
-}
-
-int manager_learn_root(const Manager *m, Binding *binding) {
-        return learn_root(binding, manager_unit_of(m, binding));
 }
 
 int manager_learn_program(const Manager *m, Binding *binding, char **ret_error) {

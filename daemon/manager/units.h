@@ -26,13 +26,10 @@ void manager_unwatch_unit(Manager *manager, Binding *binding);
  */
 int manager_confine_binding(Manager *manager, Binding *binding);
 
-/* Notes how the processes of its unit see files. Returns 0 or -ENOMEM. */
-int manager_learn_root(const Manager *manager, Binding *binding);
-
 /*
- * Notes that, and what systemd says of the program of the binding's unit. Returns 1 if that is all
- * that there is to know, 0 if the binding needs it and the unit is not loaded, or an error with a
- * sentence.
+ * Notes how the processes of the binding's unit see files, and what systemd says of its program.
+ * Returns 1 if that is all that there is to know, 0 if the binding needs it and the unit is not
+ * loaded, or an error with a sentence.
  */
 int manager_learn_program(const Manager *manager, Binding *binding, char **ret_error);
 

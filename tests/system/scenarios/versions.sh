@@ -166,7 +166,7 @@ cp /usr/libexec/tlob-tests/victim "$programs/old"
 goes_on "renamed away"
 check "a service that runs" old_starts
 mv "$programs/old" "$programs/old.bak"
-check "away for a while: it is told of" until_true says old.service/a "the new version cannot be: "
+check "away for a while: it is told of" until_true says old.service/a "which was removed, and is measured there"
 mv "$programs/old.bak" "$programs/old"
 check "away for a while: nothing is to be said when it is back" until_true binding_has old.service/a StateReason ""
 goes_on "away for a while"
