@@ -34,12 +34,12 @@ const char *task_name_format(const char *comm, uint32_t pid, uint32_t tid,
                              char buf[static TASK_NAME_MAX]) {
         if (pid > 0 && tid > 0 && pid != tid)
                 (void) snprintf(buf, TASK_NAME_MAX, "%.*s[%" PRIu32 "/%" PRIu32 "]",
-                                4 * TLOB_COMM_LEN, comm, pid, tid);
+                                (int) COMM_ESCAPED_MAX, comm, pid, tid);
         else if (pid > 0 || tid > 0)
-                (void) snprintf(buf, TASK_NAME_MAX, "%.*s[%" PRIu32 "]", 4 * TLOB_COMM_LEN, comm,
-                                pid > 0 ? pid : tid);
+                (void) snprintf(buf, TASK_NAME_MAX, "%.*s[%" PRIu32 "]", (int) COMM_ESCAPED_MAX,
+                                comm, pid > 0 ? pid : tid);
         else
-                (void) snprintf(buf, TASK_NAME_MAX, "%.*s", 4 * TLOB_COMM_LEN, comm);
+                (void) snprintf(buf, TASK_NAME_MAX, "%.*s", (int) COMM_ESCAPED_MAX, comm);
         return buf;
 }
 

@@ -11,7 +11,9 @@
 
 /* Why a window took so long, in words: as far as the back end could tell. */
 
-#define TASK_NAME_MAX (4 * TLOB_COMM_LEN + sizeof("[4294967295/4294967295]"))
+/* A name may be escaped already. */
+#define COMM_ESCAPED_MAX ((size_t) 4 * TLOB_COMM_LEN)
+#define TASK_NAME_MAX    (COMM_ESCAPED_MAX + sizeof("[4294967295/4294967295]"))
 
 /*
  * A task for people: "nginx[4711]", the thread's name and its process; "bio_aof[812/815]", a thread

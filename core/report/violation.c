@@ -232,7 +232,7 @@ static void format_cause(const Violation *violation, char buf[static CAUSE_MAX])
 
 char *violation_to_sentence(const Violation *violation) {
         const Report *report = &violation->report;
-        char comm[4 * TLOB_COMM_LEN + 1];
+        char comm[COMM_ESCAPED_MAX + 1];
         char budget[DURATION_MAX + 16], task[TASK_NAME_MAX], breakdown[BREAKDOWN_MAX],
                 cause[CAUSE_MAX];
         char held_back[sizeof("; 18446744073709551615 reports before this one were held back")] =

@@ -129,10 +129,9 @@ struct Manager {
         sd_event_source *watch_timer;  /* pending while one is due to be looked at */
         CountedFile counted;           /* the last one */
         WrittenFile written[16];       /* the last ones, in a ring */
+        TemplateFailure failures[16];  /* those that were told, the same; see manager/state.c */
         unsigned n_written;            /* so far */
-
-        TemplateFailure failures[16]; /* the last ones that were told, in a ring; see state.c */
-        unsigned n_failures;          /* so far */
+        unsigned n_failures;
 
         RateLimit overall_rate; /* of what is told; each binding has its own too */
         ViolationLog violations;

@@ -412,7 +412,8 @@ struct {
 
 /*
  * Slots of windows with a key whose timer somebody has to arm, and slots, whoever's, that have no
- * timer. Each is in one of these, once, or in none (queued in its tlob_task): there is room for all.
+ * timer. Each is in one of these, once, or in none (queued in its tlob_task), so there is room for
+ * all.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);

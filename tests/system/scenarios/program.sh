@@ -107,7 +107,7 @@ systemctl daemon-reload
 systemctl start --no-block many@{1..9}
 says_of_all() {
         for i in {1..9}; do
-                [ "$(state many@$i)" = failed ] || return 1
+                [ "$(state "many@$i")" = failed ] || return 1
         done
 }
 check "each instance is failed" until_true says_of_all

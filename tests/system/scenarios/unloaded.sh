@@ -22,7 +22,7 @@ counter() {
 
 # It may be ended within a call.
 counted() {
-        [ "$(counter in-budget)" = "$(grep -c '^a ' $calls)" ]
+        [ "$(counter in-budget)" = "$(grep -c '^a ' "$calls")" ]
 }
 
 load_state() {
