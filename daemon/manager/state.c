@@ -55,7 +55,9 @@ static char *reason_of_all(const Binding *binding) {
         char *text, *at;
 
         text = strdup(binding->measurement.reason ?: "");
-        for (at = text; at && (at = strstr(at, binding->unit));)
+        if (!text)
+                return NULL;
+        while ((at = strstr(text, binding->unit)) != NULL)
                 memmove(at, at + n, strlen(at + n) + 1);
         return text;
 }
