@@ -102,7 +102,8 @@ equal "joined: each window is counted, also those while tlobd was away" "$(field
 check "joined: the books balance" balanced joiner.service/request
 check "joined: the one that slept is a violation" [ "$(field joiner.service/request .Violations)" -ge 1 ]
 holds "joined: nearly all of them without a trap" "$(tlobctl show -j joiner.service/request)" \
-        '.[0] | .Counters["without-traps"] > .Windows * 0.9 and .Counters["without-traps"] < .Windows'
+        '.[0] | .ProbesNSec < ($made | tonumber) * 200 and .Counters["without-traps"] > .Windows * 0.9 and
+        .Counters["without-traps"] < .Windows' --arg made "$made"
 matches "joined: which an administrator reads" "$(tlobctl show joiner.service/request)" 'Without traps: 9[0-9]\.[0-9]% of windows'
 
 # A service in Python, which runs already when it gets a budget. It reads numbers from a pipe.
