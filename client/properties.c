@@ -7,10 +7,10 @@
  */
 
 #include "properties.h"
-#include "base/unit-name.h"
 
 #include <inttypes.h>
 
+#include "base/unit-name.h"
 #include "binding/keys.h"
 
 static int append_key(sd_bus_message *m, const char *key, const char *value) {

@@ -69,11 +69,21 @@ static void resolved_done(BindingResolved *resolved) {
         free(resolved->path);
 }
 
+static void forget_failures(BindingMeasurement *measurement) {
+        for (size_t i = 0; i < ELEMENTSOF(measurement->failures); i++) {
+                free(measurement->failures[i]);
+                measurement->failures[i] = NULL;
+        }
+}
+
+void binding_forget_failures(Binding *binding) {
+        forget_failures(&binding->measurement);
+}
+
 static void measurement_done(BindingMeasurement *measurement) {
         free(measurement->reason);
         free(measurement->backend_reason);
-        for (size_t i = 0; i < ELEMENTSOF(measurement->failures); i++)
-                free(measurement->failures[i]);
+        forget_failures(measurement);
         free(measurement->given_up);
         past_done(&measurement->past);
 }

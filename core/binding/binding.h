@@ -375,6 +375,9 @@ bool binding_takes_program(const Binding *binding);
 /* Is its executable given as the bare name of a library? */
 bool binding_takes_library(const Binding *binding);
 
+/* What the journal has of why it failed is told again. */
+void binding_forget_failures(Binding *binding);
+
 /* Takes on a new state; reason is copied, NULL for none. */
 int binding_set_state(Binding *binding, BindingState state, const char *reason);
 

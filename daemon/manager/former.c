@@ -53,11 +53,15 @@ static int machine_runs(Manager *m, const Binding *binding, unsigned *ret_questi
         return r < 0 ? r : users.n_processes + users.n_unseen > 0;
 }
 
+/* Its former is the program that its unit had before, at another path. */
+static bool has_other_path(const Binding *binding) {
+        return !streq(binding->resolved.path, binding->former->resolved.path);
+}
+
 static char *describe(const Binding *binding) {
         const Binding *former = binding->former;
 
-        /* Its unit has another program now. */
-        if (has_one_unit(binding) && !streq(binding->resolved.path, former->resolved.path))
+        if (has_one_unit(binding) && has_other_path(binding))
                 return sentence_make("%s still runs %s, and runs %s from its next start on: both "
                                      "are measured",
                                      binding->unit, former->resolved.path, binding->resolved.path);
@@ -361,10 +365,9 @@ void manager_look_at_former(Manager *m, Binding *binding) {
         if (r < 0 && binding->look.question > 0)
                 return;
         if (r == 0) {
-                bool is_moved = !streq(former->resolved.path, binding->resolved.path);
-
                 log_info("'%s': no process runs %s%s any more.", binding->name,
-                         is_moved ? "" : "the old version of ", former->resolved.path);
+                         has_other_path(binding) ? "" : "the old version of ",
+                         former->resolved.path);
                 manager_drop_former(m, binding);
                 /* There may be another one. */
                 binding->look.step = 0;

@@ -40,15 +40,6 @@ void manager_tell_changed(Manager *m, const Binding *binding) {
                 manager_tell(m, binding_changed, binding);
 }
 
-static void forget_failures(Binding *binding) {
-        char **failures = binding->measurement.failures;
-
-        for (size_t i = 0; i < ELEMENTSOF(binding->measurement.failures); i++) {
-                free(failures[i]);
-                failures[i] = NULL;
-        }
-}
-
 /* "foo@x.service/b: ..." -> "/b: ..." */
 static char *reason_of_all(const Binding *binding) {
         size_t n = strlen(binding->unit);
@@ -123,7 +114,7 @@ static void tell_recovery(Manager *m, Binding *binding) {
                 manager_forget_failures(m);
         }
         measurement->failure_is_told = false;
-        forget_failures(binding);
+        binding_forget_failures(binding);
 }
 
 void manager_set_state(Manager *m, Binding *binding, BindingState state, const char *reason) {
