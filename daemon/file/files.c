@@ -280,18 +280,23 @@ static bool is_late(const Files *files, FileQuestion *question, uint64_t now) {
         return question->state == STATE_QUEUED && place_is_slow(files, question, &late) && late;
 }
 
-/* When the next question may be late; 0: there is none that could be. */
+/* When something is to be done about it; 0: not before it is answered. */
+static uint64_t due_usec(const Files *files, const FileQuestion *question) {
+        if (question->state != STATE_ANSWERED)
+                return question->late ? 0 : question->since + files->timeout_usec;
+        return question->waited && !question->told ? 1 : file_question_kept_until(question);
+}
+
+/* When the next question may be late, is to be told, or nobody has come back for its answer. */
 static void set_timer(Files *files) {
         struct itimerspec timer = {};
         uint64_t next = 0;
 
         for (const FileQuestion *q = files->questions.first; q; q = q->next) {
-                uint64_t end = q->since + files->timeout_usec;
+                uint64_t due = due_usec(files, q);
 
-                if (q->state != STATE_ANSWERED && !q->late && (next == 0 || end < next))
-                        next = end;
-                if (q->state == STATE_ANSWERED && q->waited && !q->told)
-                        next = 1;
+                if (due > 0 && (next == 0 || due < next))
+                        next = due;
         }
         timer.it_value.tv_sec = (time_t) (next / 1000000);
         timer.it_value.tv_nsec = (long) (next % 1000000) * 1000;

@@ -12,7 +12,7 @@
 #include "file/place.h"
 
 #define QUESTIONS_MAX  8192
-#define UNCLAIMED_USEC UINT64_C(10000000)
+#define UNCLAIMED_USEC UINT64_C(3000000)
 #define UNCLAIMED_MAX  64
 
 static FileQuestion *question_free(FileQuestion *question) {
@@ -122,6 +122,10 @@ static bool is_unclaimed(const FileQuestion *question) {
         return question->state == STATE_ANSWERED && question->told;
 }
 
+uint64_t file_question_kept_until(const FileQuestion *question) {
+        return is_unclaimed(question) ? question->since + UNCLAIMED_USEC : 0;
+}
+
 void file_questions_drop_unclaimed(FileQuestions *questions) {
         uint64_t now = now_usec();
         size_t n = 0;
@@ -131,7 +135,7 @@ void file_questions_drop_unclaimed(FileQuestions *questions) {
         for (FileQuestion *q = questions->first, *next; q && n > 0; q = next) {
                 next = q->next;
                 if (!is_unclaimed(q) ||
-                    (q->size > 0 && n <= UNCLAIMED_MAX && now - q->since <= UNCLAIMED_USEC))
+                    (q->size > 0 && n <= UNCLAIMED_MAX && now < file_question_kept_until(q)))
                         continue;
                 file_questions_drop(questions, q);
                 n--;

@@ -70,6 +70,9 @@ void file_questions_finish(FileQuestions *questions, FileQuestion *question);
  */
 void file_questions_drop_unclaimed(FileQuestions *questions);
 
+/* When that is due for this one, by now_usec(); 0: its answer is not there, or to be told first. */
+uint64_t file_question_kept_until(const FileQuestion *question);
+
 /* Where it is about; owned by the question. */
 const char *file_question_place(FileQuestion *question);
 

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/io.h"
 #include "binding/keys.h"
 #include "binding/resolve.h"
 #include "test.h"
@@ -230,6 +231,37 @@ static void test_answered_late(void **state) {
         assert_ok(files_resolve(*state, binding, &same, &file, NULL));
 }
 
+/* How many descriptors of this process are of the file of that one. */
+static unsigned count_open(int fd) {
+        struct stat st, other;
+        unsigned n = 0;
+
+        assert_ok(fstat(fd, &st));
+        for (int i = 0; i < 256; i++)
+                n += fstat(i, &other) >= 0 && stat_is_of_same_file(&st, &other);
+        return n;
+}
+
+/* What nobody comes back for is closed, though nothing is asked any more: it may be in an image. */
+static void test_never_claimed(void **state) {
+        _cleanup_(binding_freep) Binding *binding = make("libc.so.6", "fsync");
+        _cleanup_(binding_file_freep) BindingFile *file = NULL, *none = NULL;
+        struct pollfd poll_fd = { .fd = files_get_fd(*state), .events = POLLIN };
+        unsigned id = 0;
+
+        assert_ok(files_resolve(*state, binding, &id, &file, NULL));
+        assert_int_equal(count_open(file->fd), 1);
+        signal_readers(SIGSTOP);
+        assert_int_equal(files_resolve(*state, binding, &id, &none, NULL), -EINPROGRESS);
+        signal_readers(SIGCONT);
+        wait_for(*state, id);
+        assert_int_equal(count_open(file->fd), 2);
+        while (count_open(file->fd) > 1) {
+                assert_int_equal(poll(&poll_fd, 1, 30000), 1);
+                assert_true(files_dispatch(*state, on_answer, NULL) >= 0);
+        }
+}
+
 typedef struct Busy {
         Files *files;
         Binding *next;
@@ -419,6 +451,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_compare, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_count, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_answered_late, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_never_claimed, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_told_late, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_place_that_hangs, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_container_that_hangs, setup, teardown),
