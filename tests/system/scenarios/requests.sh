@@ -73,7 +73,15 @@ crowd 6 0.6
 wait $short
 equal "each request is a window, however many are open" "$(binding nginx.service/request Windows)" 37
 equal "as nginx has logged" "$(grep -c . "$log")" 37
-equal "the long ones are violations" "$(binding nginx.service/request Violations)" 6
+# Its clock begins with the connection, and has milliseconds. On a busy machine the short ones may be long, too.
+logged_from() {
+        awk -v from="$1" '$1 >= from { n++ } END { print n + 0 }' "$log"
+}
+late=$(binding nginx.service/request Violations)
+echo "# violations: $late, from 0.4 s on as nginx has logged them: $(logged_from 0.4)"
+check "the six long ones are violations" [ "$late" -ge 6 ]
+check "as is each that nginx has logged as too long" [ "$late" -ge "$(logged_from 0.45)" ]
+check "and no other" [ "$late" -le "$(logged_from 0.39)" ]
 check "the books balance" balanced nginx.service/request
 longest=$(sort -rn "$log" | head -n 1 | cut -d' ' -f1)
 measured=$(binding nginx.service/request MaxNSec)
@@ -81,11 +89,11 @@ echo "# the longest, as nginx has logged it: $longest s; as a window: $measured 
 check "the longest is as long as nginx says" \
         awk -v logged="$longest" -v ns="$measured" 'BEGIN { d = logged - ns / 1e9; exit !(d > -0.01 && d < 0.05) }'
 holds "violations do not make up states" "$(tlobctl violations -j -b nginx.service/request)" \
-        'length == 6 and all(.State == "unknown" and .RunningNSec == null and .SleepingNSec == null and
+        "length == ([$late, 20] | min)"' and all(.State == "unknown" and .RunningNSec == null and .SleepingNSec == null and
         .Comm == "nginx" and .Unit == "nginx.service" and .ElapsedNSec >= 400000000 and .ElapsedNSec < 590000000)'
 end=$(wait_for_entry '.TLOB_BINDING == "nginx.service/request" and .TLOB_END != null' -t tlob)
 holds "nor do ends in the journal" "$end" '.TLOB_END == "stop" and .TLOB_STATE == "unknown" and .TLOB_RUNNING_NS == null and
-        (.TLOB_ELAPSED_NS | tonumber) >= 600000000 and (.MESSAGE | test("running|sleeping") | not)'
+        (.TLOB_ELAPSED_NS | tonumber) >= 400000000 and (.MESSAGE | test("running|sleeping") | not)'
 jq -r .MESSAGE <<<"$end" | sed 's/^/# /'
 tlobctl violations -b nginx.service/request | sed 's/^/# /'
 tlobctl show nginx.service/request | sed 's/^/# /'
