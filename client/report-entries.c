@@ -3,6 +3,7 @@
 #include "report-entries.h"
 
 #include "base/sentence.h"
+#include "report/cause.h"
 #include "report/violation.h"
 
 /* A binding, or a unit: by the name of the binding, or because its task was in it. */
@@ -47,6 +48,8 @@ static char *describe_cause(sd_journal *journal, const Overrun *overrun) {
                                       : "running");
         case TLOB_WAITING:
                 bracket = strrchr(journal_text(journal, "TLOB_PREEMPTED_BY", text), '[');
+                if (streq(text, CAUSE_QUOTA))
+                        return strdup("waiting for its " CAUSE_QUOTA);
                 if (bracket)
                         *bracket = '\0';
                 return *text != '\0' ? sentence_make("waiting for a CPU that %s had", text)

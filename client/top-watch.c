@@ -39,7 +39,9 @@ static char *describe(const json_object *event) {
         if (*where != '\0')
                 return asprintf(&text, "%s %s", cause_words_for(where), where) < 0 ? NULL : text;
         if (*who != '\0')
-                return asprintf(&text, "%s, preempted by %s", state, who) < 0 ? NULL : text;
+                return asprintf(&text, "%s, %s %s", state, cause_words_for_peer(who), who) < 0
+                               ? NULL
+                               : text;
         return strdup(state);
 }
 

@@ -111,29 +111,26 @@ static bool has_waited(const json_object *violation) {
 
 /* "blocked in folio_wait_bit", "preempted by cc1[812]"; only the state where no more is known. */
 static char *format_cause(const json_object *violation) {
-        static const struct {
+        const char *blocked_in = json_string(violation, "blocked_in");
+        const char *preempted_by = json_string(violation, "preempted_by");
+        const struct {
                 enum tlob_state state;
-                const char *key, *words;
+                const char *what, *words;
         } causes[] = {
-                { TLOB_SLEEPING, "blocked_in", NULL },
-                { TLOB_SLEEPING, "woken_by", "woken by" },
-                { TLOB_WAITING, "preempted_by", "preempted by" },
+                { TLOB_SLEEPING, blocked_in, cause_words_for(blocked_in) },
+                { TLOB_SLEEPING, json_string(violation, "woken_by"), "woken by" },
+                { TLOB_WAITING, preempted_by, cause_words_for_peer(preempted_by) },
         };
         enum tlob_state state = main_state(violation);
 
         if (state == TLOB_RUNNING && is_stolen(violation))
                 return strdup("preempted by " VIOLATION_HYPERVISOR);
         if (state == TLOB_RUNNING && has_waited(violation))
-                return sentence_make("running, preempted by %s",
-                                     json_string(violation, "preempted_by"));
-        for (size_t i = 0; i < ELEMENTSOF(causes); i++) {
-                const char *what = json_string(violation, causes[i].key);
-
-                if (causes[i].state == state && *what != '\0')
-                        return sentence_make(
-                                "%s %s", causes[i].words ? causes[i].words : cause_words_for(what),
-                                what);
-        }
+                return sentence_make("running, %s %s", cause_words_for_peer(preempted_by),
+                                     preempted_by);
+        for (size_t i = 0; i < ELEMENTSOF(causes); i++)
+                if (causes[i].state == state && *causes[i].what != '\0')
+                        return sentence_make("%s %s", causes[i].words, causes[i].what);
         return strdup(tlob_state_to_string(state));
 }
 

@@ -88,6 +88,10 @@ const char *cause_words_for(const char *blocked_in) {
         return "blocked in";
 }
 
+const char *cause_words_for_peer(const char *preempted_by) {
+        return streq(preempted_by, CAUSE_QUOTA) ? "held back by its" : "preempted by";
+}
+
 static int make_frames(const Stack *stack, char ***ret) {
         _cleanup_(strings_freep) char **frames = NULL;
 
@@ -103,15 +107,23 @@ static int make_frames(const Stack *stack, char ***ret) {
         return 0;
 }
 
-static int make_peer(const Peer *peer, char **ret) {
+static char *name_peer(const Peer *peer) {
         char task[TASK_NAME_MAX];
 
+        switch (peer->kind) {
+        case PEER_INTERRUPT:
+                return strdup("interrupt");
+        case PEER_QUOTA:
+                return strdup(CAUSE_QUOTA);
+        default:
+                return text_escape(task_name_format(peer->comm, peer->pid, peer->tid, task));
+        }
+}
+
+static int make_peer(const Peer *peer, char **ret) {
         if (!peer->is_known)
                 return 0;
-        if (peer->is_interrupt)
-                *ret = strdup("interrupt");
-        else
-                *ret = text_escape(task_name_format(peer->comm, peer->pid, peer->tid, task));
+        *ret = name_peer(peer);
         return *ret ? 0 : -ENOMEM;
 }
 

@@ -34,10 +34,16 @@ void stack_trim(Stack *stack);
 /* The innermost that is not the scheduler's; NULL: none is known. */
 const char *stack_blocked_in(const Stack *stack);
 
-/* Another task that a report names. */
+typedef enum PeerKind {
+        PEER_TASK,
+        PEER_INTERRUPT, /* an interrupt handler, not the task that it came upon */
+        PEER_QUOTA,     /* its own CPU quota, or that of a slice that it is in, was used up */
+} PeerKind;
+
+/* Another task that a report names, or what takes its place: then there is only the kind. */
 typedef struct Peer {
         bool is_known;
-        bool is_interrupt;            /* an interrupt handler, not the task that it came upon */
+        PeerKind kind;
         uint32_t tid;                 /* 0: unknown */
         uint32_t pid;                 /* of its process; 0: unknown */
         char comm[TLOB_COMM_LEN + 1]; /* of the thread */
@@ -45,7 +51,7 @@ typedef struct Peer {
 
 typedef struct Peers {
         Peer woken_by;     /* who ended the sleep in which the budget ran out */
-        Peer preempted_by; /* who had the CPU for most of the time that the window waited */
+        Peer preempted_by; /* who kept the window from its CPU for most of its wait */
 } Peers;
 
 /*
@@ -54,11 +60,16 @@ typedef struct Peers {
  */
 const char *cause_words_for(const char *blocked_in);
 
+/* The same before preempted_by of a cause: "preempted by", or "held back by its". */
+const char *cause_words_for_peer(const char *preempted_by);
+
+#define CAUSE_QUOTA "CPU quota"
+
 /* Strings are escaped, and NULL where nothing is known. */
 typedef struct Cause {
         char *blocked_in;   /* function of the kernel */
         char *woken_by;     /* "redis-server[812]", "bio_aof[812/815]" (a thread), "interrupt" */
-        char *preempted_by; /* the same: who had the CPU for most of the wait */
+        char *preempted_by; /* the same, or CAUSE_QUOTA: who had the CPU for most of the wait */
         char **stack;       /* ends with NULL */
 } Cause;
 

@@ -204,13 +204,13 @@ static void format_cause(const Violation *violation, char buf[static CAUSE_MAX])
                         what = VIOLATION_HYPERVISOR;
                 } else if (violation_has_waited(violation->report.spent_ns[TLOB_WAITING],
                                                 violation->report.spent_ns[TLOB_RUNNING])) {
-                        words = "preempted by";
                         what = cause->preempted_by;
+                        words = what ? cause_words_for_peer(what) : NULL;
                 }
                 break;
         case TLOB_WAITING:
-                words = "preempted by";
                 what = cause->preempted_by;
+                words = what ? cause_words_for_peer(what) : NULL;
                 break;
         case TLOB_SLEEPING:
                 if (cause->blocked_in && *cause->blocked_in) {

@@ -115,7 +115,7 @@ int wire_take_books(Packet *packet, Statistics *ret, Histogram *ret_lengths) {
 
 static void put_peer(Packet *packet, const Peer *peer) {
         packet_put_number(packet, peer->is_known);
-        packet_put_number(packet, peer->is_interrupt);
+        packet_put_number(packet, peer->kind);
         packet_put_number(packet, peer->tid);
         packet_put_number(packet, peer->pid);
         packet_put_string(packet, peer->comm);
@@ -130,7 +130,7 @@ static void take_name(Packet *packet, char *name, size_t size) {
 
 static void take_peer(Packet *packet, Peer *peer) {
         peer->is_known = packet_take_number(packet);
-        peer->is_interrupt = packet_take_number(packet);
+        peer->kind = (PeerKind) packet_take_number(packet);
         peer->tid = (uint32_t) packet_take_number(packet);
         peer->pid = (uint32_t) packet_take_number(packet);
         take_name(packet, peer->comm, sizeof(peer->comm));

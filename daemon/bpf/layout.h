@@ -51,12 +51,18 @@ struct tlob_symbols {
         __u64 steal_time;     /* one of these: what KVM has given to others */
 };
 
-/* Who woke a task, or had its CPU. */
+/* Who woke a task, or kept it from its CPU. */
+enum tlob_peer_kind {
+        TLOB_PEER_TASK,
+        TLOB_PEER_INTERRUPT, /* a handler, not the task that it came upon */
+        TLOB_PEER_QUOTA,     /* the CPU quota of its own cgroup, or of one above, was used up */
+};
+
 struct tlob_peer {
-        __u64 time_ns;   /* 0: nobody did */
-        __u32 tid;       /* in the daemon's pid namespace, 0 if not visible there */
-        __u32 pid;       /* the same, of its process */
-        __u32 interrupt; /* an interrupt handler, not the task that it came upon */
+        __u64 time_ns; /* 0: nobody did */
+        __u32 tid;     /* in the daemon's pid namespace, 0 if not visible there */
+        __u32 pid;     /* the same, of its process */
+        __u32 kind;    /* enum tlob_peer_kind; of others than tasks the rest says nothing */
         __u32 reserved;
         char comm[TLOB_COMM_LEN]; /* of the thread */
 };
@@ -104,9 +110,8 @@ struct tlob_record {
         __u32 tid;       /* in the daemon's pid namespace, 0 if not visible there */
         __u32 pid;
         char comm[TLOB_COMM_LEN];
-        struct tlob_peer woken_by; /* who ended the sleep in which the budget ran out */
-        struct tlob_peer
-                preempted_by; /* who had the CPU for most of the time that the window waited */
+        struct tlob_peer woken_by;     /* who ended the sleep in which the budget ran out */
+        struct tlob_peer preempted_by; /* who kept the window from its CPU for most of its wait */
 };
 
 /*
@@ -534,7 +539,7 @@ struct tlob_task {
         __u32 wait_cpu; /* the CPU that it waits for; TLOB_NO_CPU: another one than it began to */
         __u32 unwinding_epoch; /* the last one in which its process was told; 0: it was not */
         __u32 lane;            /* the index of its lane, plus one; 0: it has none */
-        __u32 reserved;
+        __u32 throttled;       /* it waits, and did for its quota when that was looked at last */
         __u64 n_sleeps;
         __u64 slept_ns;                    /* when the last one began */
         __u64 over_sleep;                  /* the last in which the budget of a window ran out */

@@ -83,11 +83,18 @@ static void test_peers(void **state) {
         assert_string_equal(cause.preempted_by, "stress\\x0a[4]");
 
         cause_done(&cause);
-        peers.woken_by.is_interrupt = true;
+        peers.woken_by.kind = PEER_INTERRUPT;
         peers.preempted_by.pid = 3;
         assert_int_equal(cause_make(NULL, &peers, &cause), 0);
         assert_string_equal(cause.woken_by, "interrupt");
         assert_string_equal(cause.preempted_by, "stress\\x0a[3/4]");
+        assert_string_equal(cause_words_for_peer(cause.preempted_by), "preempted by");
+
+        cause_done(&cause);
+        peers.preempted_by.kind = PEER_QUOTA;
+        assert_int_equal(cause_make(NULL, &peers, &cause), 0);
+        assert_string_equal(cause.preempted_by, "CPU quota");
+        assert_string_equal(cause_words_for_peer(cause.preempted_by), "held back by its");
 }
 
 /* Which number is what: a process, or a thread of one. */

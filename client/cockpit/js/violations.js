@@ -20,6 +20,8 @@ const ENDS = {
         removed: "because its probes were removed",
         switched: "because its goroutine left the thread",
 };
+/* Of tlobd, where it is no task that the window waited for. */
+const QUOTA = "CPU quota";
 /* A little is stolen all the time in most virtual machines. */
 const STEAL_MATTERS_PART = 20;
 
@@ -47,7 +49,8 @@ function causesOf(violation) {
 
         return [
                 ["blocked in", violation.blockedIn],
-                ["CPU taken by", violation.preemptedBy],
+                ["CPU taken by", violation.preemptedBy === QUOTA ? "" : violation.preemptedBy],
+                ["held back by its", violation.preemptedBy === QUOTA ? QUOTA : ""],
                 ["woken by", violation.wokenBy],
                 ["stolen by the hypervisor", stolen > elapsed / STEAL_MATTERS_PART ? duration(stolen) : ""],
                 ["reports held back before it", violation.suppressed ? count(violation.suppressed) : ""],

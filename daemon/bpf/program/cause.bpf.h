@@ -40,7 +40,7 @@ static __always_inline void peer_note(struct tlob_peer *peer, struct task_struct
 	peer->time_ns = now;
 	peer->tid = pidns_inum ? pid_in_namespace(task) : task->pid;
 	peer->pid = pidns_inum ? pid_in_namespace(task->group_leader) : task->tgid;
-	peer->interrupt = false;
+	peer->kind = TLOB_PEER_TASK;
 	comm_copy(peer->comm, task);
 }
 
@@ -84,7 +84,8 @@ static __always_inline void waker_note(void *ctx, struct tlob_task *t, __u64 now
 	if (!interrupts[1] || !stack)
 		return;
 	peer_note(&t->woken_by, bpf_get_current_task_btf(), now);
-	t->woken_by.interrupt = in_interrupt(ctx, stack);
+	if (in_interrupt(ctx, stack))
+		t->woken_by.kind = TLOB_PEER_INTERRUPT;
 }
 
 /*

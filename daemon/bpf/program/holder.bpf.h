@@ -9,6 +9,10 @@
  * leaves it is credited with the time that it had it, with each of those who wait. A window keeps
  * what they had at its start, and the difference is what they took from it.
  *
+ * One whose CPU quota is used up would not get the CPU from anybody: the time goes to the quota,
+ * which stands among the holders, though nobody, or anybody, may have the CPU meanwhile. That is
+ * looked at when one of them leaves it, and is for the time until the next does.
+ *
  * Changes to the list of a CPU exclude each other: whoever switches or wakes there has the lock of
  * its run queue.
  */
@@ -22,6 +26,24 @@ static __always_inline __u32 task_cpu(struct task_struct *task)
 {
 	return bpf_core_field_exists(task->thread_info.cpu) ? task->thread_info.cpu
 							    : bpf_get_smp_processor_id();
+}
+
+#define HOLDER_QUOTA (~0U) /* in kernel_tid */
+
+#define MAX_RT_PRIO 100
+
+/*
+ * Since Linux 6.18 a task is put aside on its way out of the kernel; before, its queue was, with
+ * all that are on it. Read as if it might be gone.
+ */
+static __always_inline bool task_is_throttled(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->throttled))
+		return BPF_CORE_READ(task, throttled);
+	if (!bpf_core_field_exists(task->se.cfs_rq->throttle_count))
+		return false;
+	return BPF_CORE_READ(task, prio) >= MAX_RT_PRIO &&
+	       BPF_CORE_READ(task, se.cfs_rq, throttle_count) > 0;
 }
 
 /* That task has the CPU from now on. In this order: see holder_copy(). */
@@ -56,6 +78,7 @@ static __always_inline void waiter_add(struct tlob_task *t, __u32 slot, __u32 cp
 	int i;
 
 	t->wait_cpu = cpu;
+	t->throttled = task_is_throttled((struct task_struct *)t->task);
 	if (!c)
 		return;
 #pragma unroll
@@ -102,28 +125,39 @@ static __always_inline __u32 holder_place(const struct tlob_task *t, __u32 kerne
 	return least;
 }
 
-/* Credits it with the time since then. Global, so that the verifier looks at it once. */
+/*
+ * Credits it, or the quota, with the time since then. Global, so that the verifier looks at it
+ * once.
+ */
 __noinline int holder_credit(__u32 slot, const struct holding *by, __u64 since_ns)
 {
 	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
 	struct tlob_holder *holder;
-	__u32 place;
+	__u32 place, kernel_tid;
+	bool throttled;
 
-	if (!t || !by || !by->kernel_tid)
+	if (!t || !by)
+		return 0;
+	throttled = t->throttled;
+	kernel_tid = throttled ? HOLDER_QUOTA : by->kernel_tid;
+	t->throttled = task_is_throttled((struct task_struct *)t->task);
+	if (!kernel_tid)
 		return 0;
 	if (since_ns < t->last_ns)
 		since_ns = t->last_ns;
 	if (by->now <= since_ns)
 		return 0;
-	place = holder_place(t, by->kernel_tid) & (TLOB_HOLDERS_MAX - 1);
+	place = holder_place(t, kernel_tid) & (TLOB_HOLDERS_MAX - 1);
 	holder = &t->holders[place];
-	if (holder->kernel_tid != by->kernel_tid) {
+	if (holder->kernel_tid != kernel_tid) {
 		WRITE_ONCE(t->holder_ns[place], 0);
 		holder->since_ns = since_ns;
-		holder->kernel_tid = by->kernel_tid;
+		holder->kernel_tid = kernel_tid;
 	}
 	/* It may have another name by now. */
 	holder->peer = by->peer;
+	if (throttled)
+		holder->peer.kind = TLOB_PEER_QUOTA;
 	WRITE_ONCE(t->holder_ns[place], t->holder_ns[place] + (by->now - since_ns));
 	return 0;
 }
@@ -279,10 +313,14 @@ static __always_inline void holder_tell(struct tlob_peer *to, const struct tlob_
 	to->time_ns = 0;
 	if (!waiting_ns)
 		return;
+	if (c && READ_ONCE(t->throttled))
+		kernel_tid = HOLDER_QUOTA;
 	found = holder_find(slot, place, waiting_ns, kernel_tid,
 			    kernel_tid ? held_now_ns(t, c, now) : 0);
 	if (found >= 0 && found < TLOB_HOLDERS_MAX)
 		*to = t->holders[found].peer;
+	else if (found == HOLDER_CURRENT && kernel_tid == HOLDER_QUOTA)
+		*to = (struct tlob_peer){ .time_ns = now, .kind = TLOB_PEER_QUOTA };
 	else if (found == HOLDER_CURRENT && c)
 		holder_copy(to, c, kernel_tid);
 }

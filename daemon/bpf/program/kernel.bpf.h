@@ -179,6 +179,7 @@ struct rq {
 
 struct cfs_rq {
 	struct rq *rq;
+	int throttle_count; /* how many quotas are used up, here and above; CONFIG_CFS_BANDWIDTH */
 };
 
 struct sched_entity {
@@ -195,6 +196,8 @@ struct task_struct {
 	unsigned int __state; /* 0: it runs, or is on a run queue; since Linux 5.14 */
 	struct sched_info sched_info;
 	struct sched_entity se;
+	int prio;	/* below 100: real time */
+	bool throttled; /* its quota is used up; CONFIG_CFS_BANDWIDTH, since Linux 6.18 */
 	unsigned int flags;
 	int pid;
 	int tgid;

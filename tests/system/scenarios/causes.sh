@@ -20,7 +20,7 @@ last_end() {
         wait_for_entry ".TLOB_BINDING == \"$1\" and .TLOB_END != null" -t tlob |
                 jq '{ running: (.TLOB_RUNNING_NS | tonumber), waiting: (.TLOB_WAITING_NS | tonumber),
                         sleeping: (.TLOB_SLEEPING_NS | tonumber), elapsed: (.TLOB_ELAPSED_NS | tonumber),
-                        unit: .TLOB_UNIT }'
+                        unit: .TLOB_UNIT, by: .TLOB_PREEMPTED_BY, message: .MESSAGE }'
 }
 
 controllers=$(cat /sys/fs/cgroup/cgroup.controllers)
@@ -28,6 +28,8 @@ matches "this kernel has the controllers" "$controllers" '\bcpu\b.*\bio\b'
 disk=$(lsblk -no PKNAME "$(findmnt -no SOURCE /)")
 
 service quota "$victim a( spin:300000000 )" 'CPUQuota=10%' '[X-Tlob a]' 'Function=victim_a' 'BudgetSec=100ms'
+service beside "$victim a( spin:300000000 )" 'CPUQuota=10%' '[X-Tlob a]' 'Function=victim_a' 'BudgetSec=100ms'
+printf '[Service]\nExecStart=%s spin:100000000000\nNice=19\n' "$victim" >"$etc/idler.service"
 service free "$victim a( spin:300000000 )" '[X-Tlob a]' 'Function=victim_a' 'BudgetSec=100ms'
 service disk "/bin/dd if=/var/tlob-big of=/dev/null bs=256K count=2 iflag=direct" "IOReadBandwidthMax=/dev/$disk 200K" \
         '[X-Tlob read]' 'Executable=libc.so.6' 'Function=read' 'BudgetSec=300ms'
@@ -37,9 +39,19 @@ echo 3 >/proc/sys/vm/drop_caches
 systemctl daemon-reload
 start_fresh
 
-systemctl start quota.service
-end=$(last_end quota.service/a)
-holds "a CPU quota is waiting" "$end" '.waiting > 0.6 * .elapsed and .unit == "quota.service"'
+# While it may not run, nobody does, or another, who takes nothing from it.
+for name in quota beside; do
+        [ $name = quota ] || systemctl start idler.service
+        systemctl start $name.service
+        end=$(last_end $name.service/a)
+        jq -r .message <<<"$end" | sed 's/^/# /'
+        holds "$name: a CPU quota is waiting" "$end" ".waiting > 0.6 * .elapsed and .unit == \"$name.service\""
+        holds "$name: it is the cause" "$end" '.by == "CPU quota" and (.message | test(", held back by its CPU quota"))'
+        holds "$name: already when the budget is used up" "$(tlobctl violations -j -b $name.service/a)" \
+                'length == 1 and .[0].PreemptedBy == "CPU quota"'
+        matches "$name: people are told" "$(tlobctl violations -b $name.service/a)" 'held back by its CPU quota'
+done
+systemctl stop idler.service
 systemctl start free.service
 end=$(last_end free.service/a)
 holds "without it, the same is running" "$end" '.running > .waiting and .unit == "free.service"'
@@ -50,6 +62,6 @@ holds "a slow disk is sleeping" "$end" '.sleeping > 0.6 * .elapsed and .unit == 
 matches "in a function of the kernel that waits for it" "$(tlobctl violations -j -b disk.service/read | jq -r '.[0].BlockedIn')" 'io|wait|bio'
 echo "# blocked in $(tlobctl violations -j -b disk.service/read | jq -r '.[0].BlockedIn')"
 
-rm "$etc"/{quota,free,disk}.service /var/tlob-big
+rm "$etc"/{quota,beside,idler,free,disk}.service /var/tlob-big
 systemctl daemon-reload
 finish
