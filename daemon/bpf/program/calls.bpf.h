@@ -57,7 +57,7 @@ static __always_inline void call_hit(struct hit *hit, __u64 cookie)
 	hit->cookie = cookie;
 	site_count_hit(SIDE_START, (__u32)cookie);
 	lane_adopt_first(hit->slot);
-	site_hit(site, hit);
+	site_hit(site, hit, SIDE_START);
 }
 
 /*
@@ -78,7 +78,7 @@ __noinline int call_starts(__u32 role, __u32 number, __u32 call)
 	cookie_before = READ_ONCE(calls[role][number].cookie_before);
 	if (!cookie && !cookie_before)
 		return 0;
-	hit_init(&hit, SIDE_START);
+	hit_init(&hit);
 	hit.call = call;
 	task_current(bpf_get_current_task_btf(), &hit.slot);
 	if (cookie)
@@ -110,7 +110,7 @@ __noinline int call_stops(__u32 role, __u32 number)
 	cookie_before = READ_ONCE(calls[role][number].cookie_before);
 	if (!cookie && !cookie_before)
 		return 0;
-	hit_init(&hit, SIDE_STOP);
+	hit_init(&hit);
 	hit.cookie = cookie;
 	if (cookie)
 		hit_stop(&hit, at);

@@ -46,6 +46,32 @@ static __always_inline void peer_note(struct tlob_peer *peer, struct task_struct
 
 #define IS_IN(address, text) ((address) - (text)[0] < (text)[1] - (text)[0])
 
+/* What bpf_loop() goes over: to look at so many frames one by one takes the verifier long. */
+struct frames {
+	const struct tlob_stack *stack;
+	bool interrupt, softirq, packet;
+};
+
+static long frame_judge(__u32 i, void *context)
+{
+	struct frames *frames = context;
+	__u64 ip;
+
+	/* Beyond that it is another's, of before. */
+	if (i >= TLOB_STACK_MAX || (__s64)((i + 1) * sizeof(ip)) > frames->stack->size)
+		return 1;
+	ip = frames->stack->ip[i];
+	if (IS_IN(ip, interrupts)) {
+		frames->interrupt = true;
+		return 1;
+	}
+	if (IS_IN(ip, softirqs))
+		frames->softirq = true;
+	else if (IS_IN(ip, network))
+		frames->packet = true;
+	return 0;
+}
+
 /*
  * Does this code do what is an interrupt's business, not the current task's? Its stack tells. A
  * task also does what interrupts have left to do, whosever it is; only a packet that is received so
@@ -53,23 +79,13 @@ static __always_inline void peer_note(struct tlob_peer *peer, struct task_struct
  */
 static __always_inline bool in_interrupt(void *ctx, struct tlob_stack *stack)
 {
-	bool softirq = false, packet = false;
-	__u32 i;
+	struct frames frames = { .stack = stack };
 
 	stack->size = bpf_get_stack(ctx, stack->ip, sizeof(stack->ip), 0);
-	for (i = 0; i < TLOB_STACK_MAX; i++) {
-		/* Beyond that it is another's, of before. */
-		if ((__s64)((i + 1) * sizeof(stack->ip[0])) > stack->size)
-			break;
-		if (IS_IN(stack->ip[i], interrupts))
-			return true;
-		if (IS_IN(stack->ip[i], softirqs))
-			softirq = true;
-		else if (IS_IN(stack->ip[i], network))
-			packet = true;
-	}
+	bpf_loop(TLOB_STACK_MAX, frame_judge, &frames, 0);
 	/* A thread of the kernel has sent nothing. */
-	return softirq && !(packet && bpf_get_current_task_btf()->mm);
+	return frames.interrupt ||
+	       (frames.softirq && !(frames.packet && bpf_get_current_task_btf()->mm));
 }
 
 /*
@@ -141,6 +157,24 @@ static __always_inline void stack_take(struct tlob_stack *stack, const struct tl
 	bpf_task_release(task);
 }
 
+/* What bpf_loop() goes over, as above. */
+struct frame_names {
+	struct tlob_stack_record *record;
+	const struct tlob_stack *stack;
+	__u32 n;
+};
+
+static long frame_name(__u32 i, void *context)
+{
+	struct frame_names *names = context;
+
+	if (i >= TLOB_FRAMES_MAX || i >= names->n)
+		return 1;
+	BPF_SNPRINTF(names->record->frame[i], sizeof(names->record->frame[i]), "%ps",
+		     names->stack->ip[i]);
+	return 0;
+}
+
 /*
  * Tells where a sleeping task is blocked, in a record that goes before the one of its violation. A
  * stack that finds no room is not counted as lost: no violation is. Only timers find tasks asleep,
@@ -152,8 +186,9 @@ __noinline int stack_report(__u32 slot, __u64 id)
 {
 	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
 	struct tlob_stack *stack = bpf_map_lookup_elem(&stacks, &slot);
+	struct frame_names names = { .stack = stack };
 	struct tlob_stack_record *r;
-	__u32 zero = 0, i, n;
+	__u32 zero = 0, n;
 
 	r = bpf_map_lookup_elem(&stack_records, &zero);
 	if (!t || !stack || !r)
@@ -167,9 +202,9 @@ __noinline int stack_report(__u32 slot, __u64 id)
 		n = TLOB_FRAMES_MAX;
 	r->type = TLOB_RECORD_STACK;
 	r->id = id;
-	for (i = 0; i < TLOB_FRAMES_MAX; i++)
-		if (i < n)
-			BPF_SNPRINTF(r->frame[i], sizeof(r->frame[i]), "%ps", stack->ip[i]);
+	names.record = r;
+	names.n = n;
+	bpf_loop(TLOB_FRAMES_MAX, frame_name, &names, 0);
 	bpf_ringbuf_output(&records, r,
 			   offsetof(struct tlob_stack_record, frame) + n * sizeof(r->frame[0]), 0);
 	return 0;

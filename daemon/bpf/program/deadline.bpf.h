@@ -50,11 +50,6 @@ static __always_inline void next_read(struct next *next, const struct tlob_task 
 	next->total_ns[TLOB_SLEEPING] = READ_ONCE(t->next_total_ns[TLOB_SLEEPING]);
 }
 
-static __always_inline __u64 minimum(__u64 a, __u64 b)
-{
-	return a < b ? a : b;
-}
-
 static __always_inline void next_add(struct next *next, const struct tlob_window *w,
 				     const struct tlob_binding *b)
 {

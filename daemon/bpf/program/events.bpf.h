@@ -27,7 +27,7 @@ static __always_inline __u32 event_starts(struct hit *hit, struct tlob_site *sit
 	site_count_hit(SIDE_START, (__u32)hit->cookie);
 	task_current(bpf_get_current_task_btf(), &hit->slot);
 	lane_adopt_first(hit->slot);
-	site_hit(site, hit);
+	site_hit(site, hit, SIDE_START);
 	return hit->slot;
 }
 
@@ -48,7 +48,7 @@ static __always_inline __u32 on_event_start(void *ctx)
 	struct tlob_site *site;
 	struct hit hit;
 
-	hit_init(&hit, SIDE_START);
+	hit_init(&hit);
 	hit.cookie = bpf_get_attach_cookie(ctx);
 	site = site_find(&start_sites, hit.cookie);
 	if (!site)
@@ -81,7 +81,7 @@ int event_stop(void *ctx)
 	struct tlob_site *site;
 	struct hit hit;
 
-	hit_init(&hit, SIDE_STOP);
+	hit_init(&hit);
 	hit.cookie = bpf_get_attach_cookie(ctx);
 	site = site_find(&stop_sites, hit.cookie);
 	if (!site)

@@ -34,10 +34,22 @@ static __always_inline __u32 task_cpu(struct task_struct *task)
 
 /*
  * Since Linux 6.18 a task is put aside on its way out of the kernel; before, its queue was, with
- * all that are on it. Read as if it might be gone.
+ * all that are on it.
  */
 static __always_inline bool task_is_throttled(struct task_struct *task)
 {
+	if (bpf_core_field_exists(task->throttled))
+		return task->throttled;
+	if (!bpf_core_field_exists(task->se.cfs_rq->throttle_count))
+		return false;
+	return task->prio >= MAX_RT_PRIO && task->se.cfs_rq->throttle_count > 0;
+}
+
+/* The same of the task in a slot, which takes longer to read. */
+static __always_inline bool slot_is_throttled(const struct tlob_task *t)
+{
+	struct task_struct *task = (struct task_struct *)t->task;
+
 	if (bpf_core_field_exists(task->throttled))
 		return BPF_CORE_READ(task, throttled);
 	if (!bpf_core_field_exists(task->se.cfs_rq->throttle_count))
@@ -66,11 +78,11 @@ static __always_inline void holder_copy(struct tlob_peer *to, const struct tlob_
 }
 
 /*
- * The task in that slot waits for that CPU from now on, which next gets, or has if it is NULL: who
- * that is, is known if it is this CPU, or somebody waits already.
+ * The task, in that slot, waits for that CPU from now on, which next gets, or has if it is NULL:
+ * who that is, is known if it is this CPU, or somebody waits already.
  */
-static __always_inline void waiter_add(struct tlob_task *t, __u32 slot, __u32 cpu,
-				       struct task_struct *next, __u64 now)
+static __always_inline void waiter_add(struct tlob_task *t, __u32 slot, struct task_struct *task,
+				       __u32 cpu, struct task_struct *next, __u64 now)
 {
 	struct tlob_cpu *c = cpu_at(cpu);
 	__u32 place = TLOB_CPU_WAITERS_MAX;
@@ -78,7 +90,7 @@ static __always_inline void waiter_add(struct tlob_task *t, __u32 slot, __u32 cp
 	int i;
 
 	t->wait_cpu = cpu;
-	t->throttled = task_is_throttled((struct task_struct *)t->task);
+	t->throttled = task_is_throttled(task);
 	if (!c)
 		return;
 #pragma unroll
@@ -140,7 +152,7 @@ __noinline int holder_credit(__u32 slot, const struct holding *by, __u64 since_n
 		return 0;
 	throttled = t->throttled;
 	kernel_tid = throttled ? HOLDER_QUOTA : by->kernel_tid;
-	t->throttled = task_is_throttled((struct task_struct *)t->task);
+	t->throttled = slot_is_throttled(t);
 	if (!kernel_tid)
 		return 0;
 	if (since_ns < t->last_ns)

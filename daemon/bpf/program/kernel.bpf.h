@@ -233,7 +233,22 @@ struct task_struct {
 #define READ_ONCE(x)	 (*(volatile typeof(x) *)&(x))
 #define WRITE_ONCE(x, v) (*(volatile typeof(x) *)&(x) = (v))
 
+/*
+ * The same value, of which the verifier does not know any more which it is, because it comes from
+ * memory that is not its stack: so it does not look at what follows once for each value.
+ */
+#define unlearned(memory, value)                                                                   \
+	({                                                                                         \
+		WRITE_ONCE(memory, value);                                                         \
+		READ_ONCE(memory);                                                                 \
+	})
+
 #define count(field) __sync_fetch_and_add(&(field), 1)
+
+static __always_inline __u64 minimum(__u64 a, __u64 b)
+{
+	return a < b ? a : b;
+}
 
 /*
  * Adds, and is a full barrier. On x86 every atomic operation is one; elsewhere those that return

@@ -87,6 +87,7 @@ __noinline int key_read(__u32 binding, __u32 side, struct tlob_key *ret)
 		while (i < TLOB_KEY_PLACES_MAX &&
 		       places->places[i].page_offset != TLOB_PAGE_OFFSET(instruction))
 			i++;
+	i = unlearned(ret->value, i);
 	return i < TLOB_KEY_PLACES_MAX && i < places->n &&
 	       argument_read(&places->places[i], registers, &ret->value);
 }
@@ -374,7 +375,7 @@ static __always_inline void keyed_note(struct hit *hit, __u32 binding)
  * Returns whether there are more than the one that was noted: then the bindings of the site have to
  * be gone over again.
  */
-static __always_inline bool keyed_hit(struct hit *hit)
+static __always_inline bool keyed_hit(struct hit *hit, enum side side)
 {
 	bool more = hit->n_keyed > hit->keyed_done + 1;
 
@@ -382,7 +383,7 @@ static __always_inline bool keyed_hit(struct hit *hit)
 		return false;
 	hit->keyed_done++;
 	hit->n_keyed = 0;
-	if (hit->side == SIDE_START)
+	if (side == SIDE_START)
 		keyed_start(hit->binding, hit->cookie);
 	else
 		keyed_stop(hit->binding);

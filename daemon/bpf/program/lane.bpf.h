@@ -59,18 +59,31 @@ static __always_inline void snapshot_go_back(struct snapshot *at, __u64 began, _
 	at->now = began;
 }
 
+/* window_open() of one that began at that moment. Global, so that the verifier looks at it once. */
+__noinline int mark_begin(__u32 slot, __u32 place, __u32 binding, __u64 generation,
+			  const struct snapshot *at)
+{
+	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
+	struct tlob_binding *b = bpf_map_lookup_elem(&bindings, &binding);
+	struct hit hit = {};
+
+	if (t && b && at && place < TLOB_WINDOWS_MAX)
+		window_open(t, place, binding, b, generation, &hit, at);
+	return 0;
+}
+
 /*
  * Opens a window that has begun in the lane; its task has had its CPU since. Returns whether it is
  * the kernel's now.
  */
-static __always_inline bool mark_open(struct tlob_task *t, const struct tlob_lane_holder *holder,
+static __always_inline bool mark_open(struct tlob_task *t, __u32 slot,
+				      const struct tlob_lane_holder *holder,
 				      const struct tlob_lane_grant *grant, __u64 began,
 				      struct snapshot *at)
 {
 	struct tlob_binding *b = binding_of_grant(grant);
 	__u32 binding = grant->binding, place = NO_PLACE, unused = NO_PLACE;
 	struct tlob_books *stats = bpf_map_lookup_elem(&statistics, &binding);
-	struct hit hit = {};
 
 	if (!b || !stats)
 		return false;
@@ -87,7 +100,7 @@ static __always_inline bool mark_open(struct tlob_task *t, const struct tlob_lan
 	if (began < holder->since_ns)
 		began = holder->since_ns;
 	snapshot_go_back(at, began, READ_ONCE(t->last_ns));
-	window_open(t, unused, binding, b, grant->generation, &hit, at);
+	mark_begin(slot, unused, binding, grant->generation, at);
 	return true;
 }
 
@@ -113,7 +126,7 @@ __noinline int mark_adopt(__u32 slot, __u32 index, __u32 mark)
 	task_snapshot(t, &at);
 	began = READ_ONCE(m->start_ns) ?: at.now;
 	if (__sync_val_compare_and_swap(&m->adopted, 0, 1) == 0 &&
-	    !mark_open(t, holder, grant_at(holder, mark), began, &at))
+	    !mark_open(t, slot, holder, grant_at(holder, mark), began, &at))
 		WRITE_ONCE(m->adopted, ADOPTED_BY_NOBODY);
 	return 0;
 }
@@ -314,25 +327,41 @@ __noinline int lane_leave(__u32 slot)
 	return 0;
 }
 
+struct window_search {
+	__u64 cookie; /* of its start */
+	__u32 slot, place, n;
+};
+
+static long window_look(__u32 place, void *context)
+{
+	struct window_search *search = context;
+	__u32 slot = search->slot, binding;
+	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
+	struct tlob_binding *b;
+	__u64 generation;
+
+	if (!t)
+		return 1;
+	generation = READ_ONCE(*open_at(t, place));
+	binding = READ_ONCE(window_at(t, place)->binding);
+	b = bpf_map_lookup_elem(&bindings, &binding);
+	if (generation && b && b->generation == generation && is_start_of(b, search->cookie)) {
+		search->place = place;
+		search->n++;
+	}
+	return 0;
+}
+
 /*
  * The binding whose window has begun by that start, if it is the only one there, and its windows
- * can be left to the thread. Returns its place, or NO_PLACE.
+ * can be left to the thread. Returns its place, or NO_PLACE. Global, as above.
  */
-static __always_inline __u32 lane_find_window(const struct tlob_task *t, __u64 cookie)
+__noinline __u32 lane_find_window(__u32 slot, __u64 cookie)
 {
-	__u32 place = NO_PLACE, n = 0, i;
+	struct window_search search = { .slot = slot, .cookie = cookie, .place = NO_PLACE };
 
-	for (i = 0; i < TLOB_WINDOWS_MAX; i++) {
-		__u64 generation = READ_ONCE(t->open[i]);
-		__u32 binding = READ_ONCE(t->windows[i].binding);
-		struct tlob_binding *b = bpf_map_lookup_elem(&bindings, &binding);
-
-		if (generation && b && b->generation == generation && is_start_of(b, cookie)) {
-			place = i;
-			n++;
-		}
-	}
-	return n == 1 ? place : NO_PLACE;
+	bpf_loop(TLOB_WINDOWS_MAX, window_look, &search, 0);
+	return search.n == 1 ? search.place : NO_PLACE;
 }
 
 /* Is everybody who wants to know of both ends of the mark content with windows of the lane? */
@@ -413,7 +442,7 @@ __noinline int lane_start(__u32 slot, __u64 word, __u64 cookie, __u32 n)
 	m = mark_at(lane, mark);
 	grant = grant_at(holder, mark);
 	lane_settle(index, mark);
-	place = n == 1 ? lane_find_window(t, cookie) : NO_PLACE;
+	place = n == 1 ? lane_find_window(slot, cookie) : NO_PLACE;
 	if (place < TLOB_WINDOWS_MAX) {
 		binding = window_at(t, place)->binding;
 		b = bpf_map_lookup_elem(&bindings, &binding);

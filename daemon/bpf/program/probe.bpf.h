@@ -80,6 +80,7 @@ static __always_inline void binding_start(struct hit *hit, __u32 binding, struct
 		unused = place;
 	} else if (t && b->owner)
 		unused = place_for_owned(t);
+	unused = unlearned(hit->scratch, unused);
 
 	count(stats->starts);
 	if (!t || unused >= TLOB_WINDOWS_MAX)
@@ -105,34 +106,49 @@ static __always_inline void binding_unmatched(struct hit *hit, struct tlob_bindi
 		count(stats->unmatched);
 }
 
-/*
- * A start of that binding, or a stop that may have found no window; if it is for that binding at
- * all.
- */
-__noinline int binding_hit(struct hit *hit, __u32 binding)
+/* A hit is for that binding: is it its turn, and not that of what is done in keyed_hit()? */
+static __always_inline bool binding_has_turn(struct hit *hit, __u32 binding,
+					     const struct tlob_binding *b)
+{
+	if (!hit->n_keyed && !hit->keyed_done)
+		hit->binding = binding;
+	/* Nor is it counted that it came by: what such a task does is no matter of the user. */
+	if (b->owner && !task_is_owned_by(b->owner))
+		return false;
+	if (b->is_keyed) {
+		keyed_note(hit, binding);
+		return false;
+	}
+	return !hit->keyed_done; /* else it was its turn before */
+}
+
+__noinline int start_hit(struct hit *hit, __u32 binding)
 {
 	struct tlob_books *stats = bpf_map_lookup_elem(&statistics, &binding);
 	struct tlob_binding *b;
 
 	if (!hit || !stats)
 		return 0;
-	b = binding_of_hit(hit, binding);
+	b = binding_of_hit(hit, binding, SIDE_START);
 	if (!b)
 		return 0;
-	if (!hit->n_keyed && !hit->keyed_done)
-		hit->binding = binding;
-	/* Nor is it counted that it came by: what such a task does is no matter of the user. */
-	if (b->owner && !task_is_owned_by(b->owner))
-		return 1;
-	if (b->is_keyed) {
-		keyed_note(hit, binding);
-		return 1;
-	}
-	if (hit->keyed_done)
-		return 1; /* it was its turn before */
-	if (hit->side == SIDE_START)
+	if (binding_has_turn(hit, binding, b))
 		binding_start(hit, binding, b, stats);
-	else
+	return 1;
+}
+
+/* One that may have found no window. */
+__noinline int stop_hit(struct hit *hit, __u32 binding)
+{
+	struct tlob_books *stats = bpf_map_lookup_elem(&statistics, &binding);
+	struct tlob_binding *b;
+
+	if (!hit || !stats)
+		return 0;
+	b = binding_of_hit(hit, binding, SIDE_STOP);
+	if (!b)
+		return 0;
+	if (binding_has_turn(hit, binding, b))
 		binding_unmatched(hit, b, stats);
 	return 1;
 }
@@ -140,17 +156,39 @@ __noinline int binding_hit(struct hit *hit, __u32 binding)
 /* As many as a site has room for, of one unit and of none. */
 #define KEYED_PASSES_MAX 36
 
-/* After the bindings of the site have been gone over: what those are owed that have keys. */
-static __always_inline void keyed_hits(struct hit *hit, void *sites)
+static __always_inline bool keyed_pass(struct hit *hit, void *sites, enum side side)
+{
+	struct tlob_site *site;
+
+	if (!keyed_hit(hit, side))
+		return false;
+	site = site_find(sites, hit->cookie);
+	if (site)
+		site_hit(site, hit, side);
+	return true;
+}
+
+static long keyed_stop_pass(__u32 i, void *context)
+{
+	return keyed_pass(context, &stop_sites, SIDE_STOP) ? 0 : 1;
+}
+
+/*
+ * After the bindings of the site have been gone over: what those are owed that have keys. Starts
+ * have no room on the stack for bpf_loop().
+ */
+static __always_inline void keyed_starts(struct hit *hit)
 {
 	__u32 i;
 
-	for (i = 0; i < KEYED_PASSES_MAX && keyed_hit(hit); i++) {
-		struct tlob_site *site = site_find(sites, hit->cookie);
+	for (i = 0; i < KEYED_PASSES_MAX && keyed_pass(hit, &start_sites, SIDE_START); i++)
+		;
+}
 
-		if (site)
-			site_hit(site, hit);
-	}
+static __always_inline void keyed_stops(struct hit *hit)
+{
+	if (hit->n_keyed)
+		bpf_loop(KEYED_PASSES_MAX, keyed_stop_pass, hit, 0);
 }
 
 static __always_inline struct tlob_remembered *remembered_at(struct tlob_task *t, __u64 cookie)
@@ -166,7 +204,7 @@ static __always_inline __u32 remembered_hit(struct tlob_task *t, struct hit *hit
 	if (r->cookie != hit->cookie || r->cgroup_id != hit->cgroup_id ||
 	    r->changes != READ_ONCE(n_changes))
 		return 0;
-	return binding_hit(hit, r->binding);
+	return start_hit(hit, r->binding);
 }
 
 /*
@@ -197,14 +235,14 @@ static __always_inline __u32 site_start(struct tlob_site *site, struct tlob_task
 	__u32 n;
 
 	if (READ_ONCE(site->n_bindings) < 2)
-		return site_hit(site, hit);
+		return site_hit(site, hit, SIDE_START);
 	at.cgroup_id = hit->cgroup_id;
 	at.changes = READ_ONCE(n_changes);
 	n = t ? remembered_hit(t, hit) : 0;
 	if (n)
 		return n;
 	ordered(&site->n_outside);
-	n = site_hit(site, hit);
+	n = site_hit(site, hit, SIDE_START);
 	if (n == 1)
 		remember(hit, &at);
 	return n;
@@ -231,7 +269,7 @@ static __always_inline __u32 on_start(struct pt_regs *ctx)
 	struct tlob_task *t;
 	struct hit hit;
 
-	hit_init(&hit, SIDE_START);
+	hit_init(&hit);
 	hit.cookie = hit_cookie(ctx, SIDE_START);
 	hit.stack_pointer = PT_REGS_SP(ctx);
 	hit.goroutine = goroutine_of(ctx);
@@ -244,7 +282,7 @@ static __always_inline __u32 on_start(struct pt_regs *ctx)
 		site_count_hit(SIDE_START, (__u32)hit.cookie);
 		lane_adopt_first(hit.slot);
 		n = site_start(site, t, &hit);
-		keyed_hits(&hit, &start_sites);
+		keyed_starts(&hit);
 		if (READ_ONCE(n_pages) && TLOB_LANE_WORD_IS(PT_REGS_PARM1(ctx)))
 			lane_start(hit.slot, PT_REGS_PARM1(ctx), hit.cookie, n);
 	}
@@ -382,7 +420,7 @@ static __always_inline void site_stop(struct hit *hit, const struct snapshot *at
 	mask = windows_at(hit->slot, hit->cookie);
 	if ((__u32)__builtin_popcount(mask) < READ_ONCE(site->n_bindings) &&
 	    !(mask && site_is_apart(site)))
-		site_hit(site, hit);
+		site_hit(site, hit, SIDE_STOP);
 	for (i = 0; i < TLOB_WINDOWS_MAX && mask; i++, mask >>= 1)
 		if (mask & 1)
 			window_stop(hit, i, at);
@@ -409,7 +447,7 @@ static __always_inline int on_stop(struct pt_regs *ctx)
 	struct tlob_task *t;
 	struct hit hit;
 
-	hit_init(&hit, SIDE_STOP);
+	hit_init(&hit);
 	hit.stack_pointer = PT_REGS_SP(ctx);
 	hit.goroutine = goroutine_of(ctx);
 	t = task_current(bpf_get_current_task_btf(), &hit.slot);
@@ -425,7 +463,7 @@ static __always_inline int on_stop(struct pt_regs *ctx)
 	site_stop(&hit, &at);
 	if (t)
 		task_ended(t);
-	keyed_hits(&hit, &stop_sites);
+	keyed_stops(&hit);
 	return 0;
 }
 

@@ -6,7 +6,9 @@
 
 /*
  * From a hit of a probe to the bindings that it is for: those of the site whose unit the current
- * task belongs to. What is then done with each of them is binding_hit(), in probe.bpf.h.
+ * task belongs to. What is then done with each of them is start_hit() or stop_hit(), in
+ * probe.bpf.h. Each side has functions of its own: the verifier would look at those of the other,
+ * too.
  */
 
 enum side {
@@ -22,7 +24,7 @@ struct hit {
 	/* The task's cgroup at one depth, its own at first: most are in that of the unit. */
 	__u64 cgroup_id;
 	__u8 level;
-	__u8 side;
+	__u8 scratch;
 	/*
 	 * How many bindings with keys were found that the hit is for, and how many of these are
 	 * done. They come last, one by one: their work needs much room on the stack.
@@ -41,7 +43,7 @@ struct hit {
  * each pointer that is followed so, Linux 6.18 searches the types of the whole kernel, on each way
  * by which the verifier comes to it.
  */
-static __always_inline void hit_init(struct hit *hit, enum side side)
+static __always_inline void hit_init(struct hit *hit)
 {
 	struct cgroup *own = bpf_get_current_task_btf()->cgroups->dfl_cgrp;
 	int level = own->level;
@@ -49,7 +51,6 @@ static __always_inline void hit_init(struct hit *hit, enum side side)
 	*hit = (struct hit){
 		.cgroup_id = own->kn->id,
 		.level = level < TLOB_UNIT_LEVELS ? level : LEVEL_UNKNOWN,
-		.side = side,
 		.slot = NO_SLOT,
 	};
 }
@@ -116,17 +117,42 @@ static __always_inline bool in_instance_at(struct hit *hit, __u32 unit, __u32 le
 	return template && *template == unit;
 }
 
+/* What bpf_loop() goes over, as the verifier would take long to look at so many levels. */
+struct depths {
+	struct hit *hit;
+	__u32 unit;
+	__u32 levels; /* a bit for each that has instances */
+	bool found;
+};
+
+static long depth_judge(__u32 level, void *context)
+{
+	struct depths *depths = context;
+	__u32 left = depths->levels >> (level & 31);
+
+	if (!left)
+		return 1;
+	if (!(left & 1) || !in_instance_at(depths->hit, depths->unit, level))
+		return 0;
+	depths->found = true;
+	return 1;
+}
+
 /* Is the task in an instance of that template? Mostly they are all at one depth. */
 static __always_inline bool in_instance(struct hit *hit, __u32 unit, const struct tlob_unit *u)
 {
-	__u32 level = READ_ONCE(u->level), others = READ_ONCE(u->levels) & ~(1U << (level & 31));
+	__u32 level = READ_ONCE(u->level);
+	struct depths depths = {
+		.hit = hit,
+		.unit = unit,
+		.levels = READ_ONCE(u->levels) & ~(1U << (level & 31)),
+	};
 
 	if (in_instance_at(hit, unit, level))
 		return true;
-	for (level = 0; level < TLOB_UNIT_LEVELS && others; level++, others >>= 1)
-		if (others & 1 && in_instance_at(hit, unit, level))
-			return true;
-	return false;
+	if (depths.levels)
+		bpf_loop(TLOB_UNIT_LEVELS, depth_judge, &depths, 0);
+	return depths.found;
 }
 
 static __always_inline bool in_unit(struct hit *hit, __u32 unit)
@@ -156,53 +182,69 @@ static __always_inline bool is_start_of(const struct tlob_binding *b, __u64 cook
 }
 
 /* That binding, if the hit is for it. */
-static __always_inline struct tlob_binding *binding_of_hit(struct hit *hit, __u32 binding)
+static __always_inline struct tlob_binding *binding_of_hit(struct hit *hit, __u32 binding,
+							   enum side side)
 {
 	struct tlob_binding *b = bpf_map_lookup_elem(&bindings, &binding);
 
 	if (!b || !READ_ONCE(b->generation))
 		return NULL;
-	if (!(hit->side == SIDE_START ? is_start_of(b, hit->cookie) : is_stop_of(b, hit->cookie)))
+	if (!(side == SIDE_START ? is_start_of(b, hit->cookie) : is_stop_of(b, hit->cookie)))
 		return NULL;
 	return in_unit(hit, b->unit) ? b : NULL;
 }
 
 /*
- * Returns whether the hit is for that binding. Global, so that the verifier looks at it once and
- * not for each place in a list.
+ * Both return whether the hit is for that binding. Global, so that the verifier looks at them once
+ * and not for each place in a list.
  */
-int binding_hit(struct hit *hit, __u32 binding);
+int start_hit(struct hit *hit, __u32 binding);
+int stop_hit(struct hit *hit, __u32 binding);
 
-/* Global, as above. */
-__noinline int scope_hit(struct hit *hit, __u32 unit)
+static __always_inline int binding_hit(struct hit *hit, __u32 binding, enum side side)
 {
-	struct tlob_scope_key key = { .unit = unit };
+	return side == SIDE_START ? start_hit(hit, binding) : stop_hit(hit, binding);
+}
+
+static __always_inline int scope_hit(struct hit *hit, __u32 unit, enum side side)
+{
+	struct tlob_scope_key key = { .site = (__u32)hit->cookie, .unit = unit };
 	struct tlob_scope *scope;
 	__u32 i, n = 0;
 
-	if (!hit)
-		return 0;
-	key.site = (__u32)hit->cookie;
-	if (hit->side == SIDE_START)
+	if (side == SIDE_START)
 		scope = bpf_map_lookup_elem(&start_scopes, &key);
 	else
 		scope = bpf_map_lookup_elem(&stop_scopes, &key);
 	if (!scope)
 		return 0;
 	for (i = 0; i < TLOB_SCOPE_BINDINGS_MAX && i < scope->n; i++)
-		n += binding_hit(hit, scope->binding[i]);
+		n += binding_hit(hit, scope->binding[i], side);
 	return n;
 }
 
 /* Global, as above. */
-__noinline int scopes_hit(struct hit *hit, __u32 n_unconfined)
+__noinline int start_scope_hit(struct hit *hit, __u32 unit)
+{
+	return hit ? scope_hit(hit, unit, SIDE_START) : 0;
+}
+
+__noinline int stop_scope_hit(struct hit *hit, __u32 unit)
+{
+	return hit ? scope_hit(hit, unit, SIDE_STOP) : 0;
+}
+
+static __always_inline int unit_hit(struct hit *hit, __u32 unit, enum side side)
+{
+	return side == SIDE_START ? start_scope_hit(hit, unit) : stop_scope_hit(hit, unit);
+}
+
+static __always_inline int units_hit(struct hit *hit, __u32 n_unconfined, enum side side)
 {
 	__u32 levels = READ_ONCE(unit_levels.units), level, n = 0;
 
-	if (!hit)
-		return 0;
 	if (n_unconfined)
-		n += scope_hit(hit, TLOB_UNIT_NONE);
+		n += unit_hit(hit, TLOB_UNIT_NONE, side);
 	for (level = 0; level < TLOB_UNIT_LEVELS && levels; level++, levels >>= 1) {
 		__u64 cgroup_id;
 		__u32 *unit;
@@ -212,14 +254,25 @@ __noinline int scopes_hit(struct hit *hit, __u32 n_unconfined)
 		cgroup_id = cgroup_at(hit, level);
 		unit = bpf_map_lookup_elem(&units_by_cgroup, &cgroup_id);
 		if (unit)
-			n += scope_hit(hit, *unit);
+			n += unit_hit(hit, *unit, side);
 		if (!(READ_ONCE(unit_levels.instances) & 1U << level))
 			continue;
 		unit = bpf_map_lookup_elem(&instances, &cgroup_id);
 		if (unit)
-			n += scope_hit(hit, *unit);
+			n += unit_hit(hit, *unit, side);
 	}
 	return n;
+}
+
+/* Global, as above. */
+__noinline int start_units_hit(struct hit *hit, __u32 n_unconfined)
+{
+	return hit ? units_hit(hit, n_unconfined, SIDE_START) : 0;
+}
+
+__noinline int stop_units_hit(struct hit *hit, __u32 n_unconfined)
+{
+	return hit ? units_hit(hit, n_unconfined, SIDE_STOP) : 0;
 }
 
 /* Is at most one binding of the site for the same task? Units must not lie in each other, then. */
@@ -234,15 +287,16 @@ static __always_inline bool site_is_apart(const struct tlob_site *site)
  * binding_hit() for each binding of the site; it looks itself whether the hit is for it. Returns
  * for how many it is.
  */
-static __always_inline __u32 site_hit(struct tlob_site *site, struct hit *hit)
+static __always_inline __u32 site_hit(struct tlob_site *site, struct hit *hit, enum side side)
 {
 	__u32 i, n = 0;
 
 	for (i = 0; i < TLOB_SITE_BINDINGS_MAX && i < site->n; i++)
-		n += binding_hit(hit, READ_ONCE(site->binding[i]));
+		n += binding_hit(hit, READ_ONCE(site->binding[i]), side);
 	if (READ_ONCE(site->n_scoped))
-		n += scopes_hit(hit, READ_ONCE(site->n_unconfined));
-	if (!n && hit->side == SIDE_START)
+		n += side == SIDE_START ? start_units_hit(hit, READ_ONCE(site->n_unconfined))
+					: stop_units_hit(hit, READ_ONCE(site->n_unconfined));
+	if (!n && side == SIDE_START)
 		count(site->n_outside);
 	return n;
 }

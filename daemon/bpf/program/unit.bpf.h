@@ -202,20 +202,40 @@ static __always_inline bool spare_become(struct tlob_unit *u, __u32 index, __u64
 	return true;
 }
 
+struct spare_search {
+	const struct tlob_spares *of;
+	__u32 index;
+	bool found;
+};
+
+static long spare_look(__u32 i, void *context)
+{
+	struct spare_search *search = context;
+	struct tlob_unit *u;
+	__u32 index;
+
+	if (i >= TLOB_SPARES_MAX || i >= search->of->n)
+		return 1;
+	index = search->of->unit[i];
+	u = bpf_map_lookup_elem(&units, &index);
+	if (!u || READ_ONCE(u->cgroup_id) != TLOB_CGROUP_SPARE)
+		return 0;
+	search->index = index;
+	search->found = true;
+	return 1;
+}
+
 static __always_inline bool spare_take(const struct tlob_spares *of, __u64 cgroup_id, __u32 level)
 {
+	struct spare_search search = { .of = of };
 	struct tlob_instance_record *r;
-	struct tlob_unit *u = NULL;
-	__u32 index = 0, i;
+	struct tlob_unit *u;
+	__u32 index;
 	bool taken;
 
-	for (i = 0; i < TLOB_SPARES_MAX && i < of->n; i++) {
-		index = of->unit[i];
-		u = bpf_map_lookup_elem(&units, &index);
-		if (u && READ_ONCE(u->cgroup_id) == TLOB_CGROUP_SPARE)
-			break;
-		u = NULL;
-	}
+	bpf_loop(TLOB_SPARES_MAX, spare_look, &search, 0);
+	index = search.index;
+	u = search.found ? bpf_map_lookup_elem(&units, &index) : NULL;
 	if (!u || level >= TLOB_UNIT_LEVELS)
 		return false;
 	r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);

@@ -37,7 +37,7 @@ __noinline int user_event_starts(__u64 cookie, __u32 number)
 	struct tlob_site *site = site_find(&start_sites, cookie);
 	struct hit hit;
 
-	hit_init(&hit, SIDE_START);
+	hit_init(&hit);
 	hit.cookie = cookie;
 	if (site && site->user_event == number)
 		event_arm(event_starts(&hit, site));
@@ -50,7 +50,7 @@ __noinline int user_event_stops(__u64 cookie, __u32 number)
 	struct snapshot at = {};
 	struct hit hit;
 
-	hit_init(&hit, SIDE_STOP);
+	hit_init(&hit);
 	hit.cookie = cookie;
 	if (site && site->user_event == number)
 		hit_stop(&hit, &at);
