@@ -47,6 +47,7 @@ static uint32_t task_id(const json_object *event, const char *key) {
 char *event_to_sentence(const json_object *event, ReportType type) {
         uint64_t suppressed = json_number(event, "suppressed");
         uint64_t stolen = json_number(event, "stolen_ns");
+        uint64_t probes = json_number(event, "probes_ns");
         Violation violation = {
                 .report = {
                         .type = type,
@@ -57,6 +58,7 @@ char *event_to_sentence(const json_object *event, ReportType type) {
                                 [TLOB_SLEEPING] = json_number(event, "sleeping_ns"),
                         },
                         .stolen_ns = stolen == UINT64_MAX ? 0 : stolen,
+                        .probes_ns = probes == UINT64_MAX ? 0 : probes,
                         .budget = budget_from_string(json_string(event, "budget")),
                         .state = state_from_string(json_string(event, "state")),
                         .end = end_from_string(json_string(event, "end")),

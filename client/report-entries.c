@@ -35,12 +35,16 @@ static unsigned find_state(const Overrun *overrun) {
 /* Why it was over its budget, by what is the same for all that were for this reason. */
 static char *describe_cause(sd_journal *journal, const Overrun *overrun) {
         uint64_t stolen_ns = journal_number(journal, "TLOB_STOLEN_NS");
+        uint64_t probes_ns = journal_number(journal, "TLOB_PROBES_NS");
         char text[JOURNAL_TEXT_MAX], *bracket;
 
         if (overrun->budget == TLOB_BUDGET_MINIMUM)
                 return strdup("over too soon, under its minimum");
         switch (find_state(overrun)) {
         case TLOB_RUNNING:
+                if (probes_ns != UINT64_MAX &&
+                    violation_is_of_probes(probes_ns, overrun->spent_ns[TLOB_RUNNING]))
+                        return strdup("running, slowed by " VIOLATION_PROBES);
                 return strdup(stolen_ns != UINT64_MAX &&
                                               violation_is_stolen(stolen_ns,
                                                                   overrun->spent_ns[TLOB_RUNNING])

@@ -99,6 +99,14 @@ static bool is_stolen(const json_object *violation) {
         return stolen != UINT64_MAX && violation_is_stolen(stolen, running);
 }
 
+static bool is_of_probes(const json_object *violation) {
+        bool ended = took_ns(violation) != UINT64_MAX;
+        uint64_t probes = json_number(violation, ended ? "took_probes_ns" : "probes_ns");
+        uint64_t running = json_number(violation, ended ? "took_running_ns" : "running_ns");
+
+        return probes != UINT64_MAX && violation_is_of_probes(probes, running);
+}
+
 /* Beside what it ran. */
 static bool has_waited(const json_object *violation) {
         bool ended = took_ns(violation) != UINT64_MAX;
@@ -125,6 +133,8 @@ static char *format_cause(const json_object *violation) {
 
         if (state == TLOB_RUNNING && is_stolen(violation))
                 return strdup("preempted by " VIOLATION_HYPERVISOR);
+        if (state == TLOB_RUNNING && is_of_probes(violation))
+                return strdup("running, slowed by " VIOLATION_PROBES);
         if (state == TLOB_RUNNING && has_waited(violation))
                 return sentence_make("running, %s %s", cause_words_for_peer(preempted_by),
                                      preempted_by);

@@ -46,6 +46,8 @@ static void add_times(Fields *fields, const Violation *v) {
         add_time(fields, "TLOB_RUNNING_NS=", report->spent_ns[TLOB_RUNNING]);
         if (report->stolen_ns > 0)
                 add_time(fields, "TLOB_STOLEN_NS=", report->stolen_ns);
+        if (report->probes_ns > 0)
+                add_time(fields, "TLOB_PROBES_NS=", report->probes_ns);
         add_time(fields, "TLOB_WAITING_NS=", report->spent_ns[TLOB_WAITING]);
         add_time(fields, "TLOB_SLEEPING_NS=", report->spent_ns[TLOB_SLEEPING]);
         fields_add(fields, "TLOB_STATE=%s", tlob_state_to_string(report->state));

@@ -16,13 +16,13 @@
 #include "base/duration.h"
 #include "base/sentence.h"
 
-#define BREAKDOWN_MAX      (TLOB_N_STATES * (DURATION_MAX + (size_t) 16))
-#define STEAL_MATTERS_PART 20 /* of the window */
-#define CAUSE_MAX          160
+#define BREAKDOWN_MAX ((TLOB_N_STATES + 2) * (DURATION_MAX + (size_t) 24))
+#define MATTERS_PART  20 /* of the window */
+#define CAUSE_MAX     160
 
 void report_forget_states(Report *report) {
         report->state = TLOB_N_STATES;
-        report->stolen_ns = 0;
+        report->stolen_ns = report->probes_ns = 0;
         for (size_t i = 0; i < TLOB_N_STATES; i++)
                 report->spent_ns[i] = STATISTIC_UNKNOWN;
 }
@@ -95,10 +95,26 @@ static const char *format_part(const Report *report, uint64_t ns, char time[stat
                 ns, report->elapsed_ns != STATISTIC_UNKNOWN ? report->elapsed_ns : ns, time);
 }
 
-/* A little is stolen all the time in most virtual machines. */
-static bool steal_matters(const Report *report) {
-        return report->elapsed_ns != STATISTIC_UNKNOWN &&
-               report->stolen_ns > report->elapsed_ns / STEAL_MATTERS_PART;
+/* A little is stolen all the time in most virtual machines, and a window has a probe or two. */
+static bool matters(const Report *report, uint64_t ns) {
+        return report->elapsed_ns != STATISTIC_UNKNOWN && ns > report->elapsed_ns / MATTERS_PART;
+}
+
+/* What of the time running was not the program's: " of which 5.1ms stolen" */
+static size_t format_taken(const Report *report, char *buf, size_t size) {
+        bool stolen = matters(report, report->stolen_ns),
+             probes = matters(report, report->probes_ns);
+        char time[DURATION_MAX];
+        size_t n = 0;
+
+        if (stolen)
+                n += (size_t) snprintf(buf, size, " of which %s stolen",
+                                       format_part(report, report->stolen_ns, time));
+        if (probes)
+                n += (size_t) snprintf(buf + n, size - n, "%s %s in probes",
+                                       stolen ? " and" : " of which",
+                                       format_part(report, report->probes_ns, time));
+        return n;
 }
 
 /*
@@ -115,9 +131,8 @@ static void format_breakdown(const Report *report, char buf[static BREAKDOWN_MAX
                 n += (size_t) snprintf(buf + n, BREAKDOWN_MAX - n, "%s%s %s", n == 0 ? " (" : ", ",
                                        tlob_state_to_string(i),
                                        format_part(report, report->spent_ns[i], time));
-                if (i == TLOB_RUNNING && steal_matters(report))
-                        n += (size_t) snprintf(buf + n, BREAKDOWN_MAX - n, " of which %s stolen",
-                                               format_part(report, report->stolen_ns, time));
+                if (i == TLOB_RUNNING)
+                        n += format_taken(report, buf + n, BREAKDOWN_MAX - n);
         }
         if (n > 0)
                 (void) snprintf(buf + n, BREAKDOWN_MAX - n, ")");
@@ -202,6 +217,10 @@ static void format_cause(const Violation *violation, char buf[static CAUSE_MAX])
                                         violation->report.spent_ns[TLOB_RUNNING])) {
                         words = "preempted by";
                         what = VIOLATION_HYPERVISOR;
+                } else if (violation_is_of_probes(violation->report.probes_ns,
+                                                  violation->report.spent_ns[TLOB_RUNNING])) {
+                        words = "slowed by";
+                        what = VIOLATION_PROBES;
                 } else if (violation_has_waited(violation->report.spent_ns[TLOB_WAITING],
                                                 violation->report.spent_ns[TLOB_RUNNING])) {
                         what = cause->preempted_by;
@@ -340,6 +359,7 @@ void violation_log_complete(ViolationLog *log, const Report *completion, Cause *
         item->took_ns = completion->elapsed_ns;
         memcpy(item->took_spent_ns, completion->spent_ns, sizeof(item->took_spent_ns));
         item->took_stolen_ns = completion->stolen_ns;
+        item->took_probes_ns = completion->probes_ns;
         item->end = completion->end;
         take_cause(&item->cause.blocked_in, &cause->blocked_in);
         take_cause(&item->cause.woken_by, &cause->woken_by);

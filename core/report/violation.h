@@ -32,6 +32,7 @@ typedef struct Report {
         uint64_t
                 /* of the time running, what the hypervisor gave to others; 0: none is known */
                 stolen_ns;
+        uint64_t probes_ns; /* of the time running, what probes inside took; an estimate */
         uint64_t cgroup_id; /* of the task; 0: unknown */
         enum tlob_budget budget;
         unsigned exceeded;     /* bit mask over enum tlob_budget */
@@ -70,6 +71,7 @@ typedef struct Violation {
         uint64_t took_ns;
         uint64_t took_spent_ns[TLOB_N_STATES];
         uint64_t took_stolen_ns;
+        uint64_t took_probes_ns;
         enum tlob_end end;
 } Violation;
 
@@ -77,6 +79,12 @@ typedef struct Violation {
 #define VIOLATION_HYPERVISOR "the hypervisor"
 static inline bool violation_is_stolen(uint64_t stolen_ns, uint64_t running_ns) {
         return stolen_ns > running_ns / 2;
+}
+
+/* The same of probes: without them the window would have been half as long. */
+#define VIOLATION_PROBES "its probes"
+static inline bool violation_is_of_probes(uint64_t probes_ns, uint64_t running_ns) {
+        return probes_ns > running_ns / 2;
 }
 
 /* Did a window that mostly ran have to wait for a quarter of that time? Then both are the cause. */

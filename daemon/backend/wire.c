@@ -145,6 +145,7 @@ void wire_put_report(Packet *packet, const Report *report) {
         for (size_t i = 0; i < TLOB_N_STATES; i++)
                 packet_put_number(packet, report->spent_ns[i]);
         packet_put_number(packet, report->stolen_ns);
+        packet_put_number(packet, report->probes_ns);
         packet_put_number(packet, report->cgroup_id);
         packet_put_number(packet, report->budget);
         packet_put_number(packet, report->exceeded);
@@ -178,6 +179,7 @@ int wire_take_report(Packet *packet, Report *ret, Stack *stack) {
         for (size_t i = 0; i < TLOB_N_STATES; i++)
                 report.spent_ns[i] = packet_take_number(packet);
         report.stolen_ns = packet_take_number(packet);
+        report.probes_ns = packet_take_number(packet);
         report.cgroup_id = packet_take_number(packet);
         report.budget = (enum tlob_budget) packet_take_number(packet);
         report.exceeded = (unsigned) packet_take_number(packet);

@@ -67,10 +67,7 @@ struct tlob_peer {
         char comm[TLOB_COMM_LEN]; /* of the thread */
 };
 
-/*
- * Tasks that had the CPU for which another waited; of more, those with the least time are
- * forgotten.
- */
+/* Tasks that had the CPU that another waited for; of more, those with the least are forgotten. */
 #define TLOB_HOLDERS_MAX 4
 
 struct tlob_holder {
@@ -101,6 +98,7 @@ struct tlob_record {
         __u64 elapsed_ns; /* = spent_ns[0] + [1] + [2] */
         __u64 spent_ns[TLOB_N_STATES];
         __u64 stolen_ns; /* of the time running, what the hypervisor gave to others */
+        __u64 probes_ns; /* the same, what probes inside of the window took; an estimate */
         __u64 cgroup_id; /* of the task, in the cgroup v2 hierarchy */
         __u64 late_ns;   /* violation: time_ns after the moment when the budget ran out */
         __u32 budget;    /* enum tlob_budget: the one that was broken first */
@@ -148,6 +146,7 @@ struct tlob_site {
         __u32 user_event;   /* the number of the event that it is, if a program writes that */
         __u32 binding[TLOB_SITE_BINDINGS_MAX];
         __u64 n_outside; /* hits of tasks that none of them is for */
+        __u64 price_ns;  /* of a hit, for who is measured; an estimate */
 };
 
 /*
@@ -435,6 +434,7 @@ struct tlob_window {
         __u64 start_ns;
         __u64 base_ns[TLOB_N_STATES];   /* the task's totals at the start */
         __u64 base_stolen_ns;           /* the same of stolen_ns */
+        __u64 base_probes_ns;           /* and of probes_ns */
         __u64 passed_ns[TLOB_N_STATES]; /* when the budget of a state was used up; 0: not noted */
         __u64 holder_ns[TLOB_HOLDERS_MAX]; /* the task's at the start */
         __u64 over_sleep;          /* in which sleep of the task a budget ran out; 0: in none */
@@ -511,6 +511,7 @@ struct tlob_task {
         __u64 total_ns[TLOB_N_STATES]; /* up to last_ns */
         __u64 stolen_ns;      /* of its time running, up to the last switch; see steal.bpf.h */
         __u64 steal_begin_ns; /* the steal of its CPU when it began to run */
+        __u64 probes_ns;      /* what its hits of probes took; only the task itself adds to it */
         __u64 run_delay_ns; /* what the kernel had counted as waiting when the task left its CPU */
         __u32 state;
         __u32 tid;

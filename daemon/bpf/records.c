@@ -49,6 +49,7 @@ static void report_from_record(const struct tlob_record *record, Report *ret) {
                 .elapsed_ns = record->elapsed_ns,
                 .spent_ns = { record->spent_ns[0], record->spent_ns[1], record->spent_ns[2] },
                 .stolen_ns = record->stolen_ns,
+                .probes_ns = record->probes_ns,
                 .cgroup_id = record->cgroup_id,
                 .budget = record->budget,
                 .exceeded = record->exceeded,

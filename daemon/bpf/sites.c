@@ -396,6 +396,7 @@ static int site_begin(SiteTable *table, Site *site, const SiteKey *key, int file
         };
         *shared = (struct tlob_site) {
                 .user_event = key->kind == SITE_USER_EVENT ? (uint32_t) key->offsets[0] : 0,
+                .price_ns = key->price_ns,
         };
         __atomic_store_n(&shared->generation, ++*table->generation, __ATOMIC_RELEASE);
         return 0;

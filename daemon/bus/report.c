@@ -98,6 +98,11 @@ static int append_detail_entries(sd_bus_message *m, const Violation *v) {
                 if (r < 0)
                         return r;
         }
+        if (report->probes_ns > 0) {
+                r = append_number(m, "probes_ns", report->probes_ns);
+                if (r < 0)
+                        return r;
+        }
         if (v->suppressed > 0) {
                 r = append_number(m, "suppressed", v->suppressed);
                 if (r < 0)
@@ -138,6 +143,8 @@ static int append_length(sd_bus_message *m, const Violation *v) {
                                   "took_sleeping_ns", "t", v->took_spent_ns[TLOB_SLEEPING]);
         if (r >= 0 && v->took_stolen_ns > 0)
                 r = append_number(m, "took_stolen_ns", v->took_stolen_ns);
+        if (r >= 0 && v->took_probes_ns > 0)
+                r = append_number(m, "took_probes_ns", v->took_probes_ns);
         return r < 0 ? r : append_string(m, "end", tlob_end_to_string(v->end));
 }
 

@@ -7,6 +7,7 @@
  * a window is at least as long as what the victim measured inside it.
  */
 
+#include <inttypes.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -173,6 +174,24 @@ static void test_recursion_measures_the_outermost(void **state) {
         assert_int_equal(s.counters.unmatched, 0);
         assert_int_equal(engine_count(engine, REPORT_COMPLETION, a), 1);
         assert_matches(engine_report(engine, REPORT_COMPLETION, a, 0), &victim.windows[2]);
+}
+
+/* Of calls in it that are measured, too: as much as all hits of their probes are said to cost. */
+static void test_probes_inside_are_told(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t a = engine_add(engine, FUNCTION("a", "1ms"), NULL);
+        uint32_t storm = engine_add(engine, FUNCTION("storm", "10s"), NULL);
+        uint64_t cost, told;
+
+        engine_run(engine, &victim, "a( storm:2000 ) a( spin:2000000 )");
+        cost = engine_statistics(engine, storm).cost_ns;
+        told = engine_report(engine, REPORT_COMPLETION, a, 0)->probes_ns;
+        print_message("in probes: %" PRIu64 " us, as told; %" PRIu64 " us, as counted\n",
+                      told / 1000, cost / 1000);
+        assert_true(told > 0);
+        assert_true(told <= cost && told >= cost - cost / 100);
+        assert_int_equal(engine_report(engine, REPORT_COMPLETION, a, 1)->probes_ns, 0);
 }
 
 static void test_markers_nest_and_miss(void **state) {
@@ -536,6 +555,7 @@ ENGINE_TESTS(engine) {
                 TEST(test_state_budgets),
                 TEST(test_overlap),
                 TEST(test_recursion_measures_the_outermost),
+                TEST(test_probes_inside_are_told),
                 TEST(test_markers_nest_and_miss),
                 TEST(test_longjmp_abandons),
                 TEST(test_exit),

@@ -119,6 +119,29 @@ static void test_steal(void **state) {
                         "preempted by the hypervisor");
 }
 
+/* The same of probes, which are hit where measured code calls measured code. */
+static void test_probes(void **state) {
+        Violation violation = example(REPORT_VIOLATION);
+
+        violation.report.spent_ns[TLOB_RUNNING] = 4800000;
+        violation.report.spent_ns[TLOB_SLEEPING] = 100000;
+        violation.report.probes_ns = 200000;
+        assert_sentence(&violation,
+                        "nginx.service/request: over its 5ms budget in nginx[4711]: 5.0ms so far "
+                        "(running 4.8ms, waiting 0.1ms, sleeping 0.1ms)");
+        violation.report.probes_ns = 2400001;
+        assert_sentence(&violation,
+                        "nginx.service/request: over its 5ms budget in nginx[4711]: 5.0ms so far "
+                        "(running 4.8ms of which 2.4ms in probes, waiting 0.1ms, sleeping 0.1ms), "
+                        "slowed by its probes");
+        violation.report.stolen_ns = 1000000;
+        violation.report.probes_ns = 2000000;
+        assert_sentence(&violation,
+                        "nginx.service/request: over its 5ms budget in nginx[4711]: 5.0ms so far "
+                        "(running 4.8ms of which 1.0ms stolen and 2.0ms in probes, waiting 0.1ms, "
+                        "sleeping 0.1ms)");
+}
+
 static void test_completion(void **state) {
         Violation violation = example(REPORT_COMPLETION);
 
@@ -260,12 +283,19 @@ static void test_causes_in_the_log(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_violation),   cmocka_unit_test(test_cause),
-                cmocka_unit_test(test_steal),       cmocka_unit_test(test_completion),
-                cmocka_unit_test(test_minimum),     cmocka_unit_test(test_unknown),
-                cmocka_unit_test(test_odd_comm),    cmocka_unit_test(test_escaped_comm),
-                cmocka_unit_test(test_names),       cmocka_unit_test(test_log),
-                cmocka_unit_test(test_log_of_none), cmocka_unit_test(test_causes_in_the_log),
+                cmocka_unit_test(test_violation),
+                cmocka_unit_test(test_cause),
+                cmocka_unit_test(test_steal),
+                cmocka_unit_test(test_probes),
+                cmocka_unit_test(test_completion),
+                cmocka_unit_test(test_minimum),
+                cmocka_unit_test(test_unknown),
+                cmocka_unit_test(test_odd_comm),
+                cmocka_unit_test(test_escaped_comm),
+                cmocka_unit_test(test_names),
+                cmocka_unit_test(test_log),
+                cmocka_unit_test(test_log_of_none),
+                cmocka_unit_test(test_causes_in_the_log),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,6 +76,7 @@ export function readViolation(values, when) {
                 waiting: number(values.took_waiting_ns),
                 sleeping: number(values.took_sleeping_ns),
                 stolen: values.took_stolen_ns ?? 0,
+                probes: values.took_probes_ns ?? 0,
         };
 
         return {
@@ -93,6 +94,7 @@ export function readViolation(values, when) {
                 waiting: number(values.waiting_ns),
                 sleeping: number(values.sleeping_ns),
                 stolen: values.stolen_ns ?? 0,
+                probes: values.probes_ns ?? 0,
                 blockedIn: values.blocked_in ?? "",
                 preemptedBy: values.preempted_by ?? "",
                 wokenBy: values.woken_by ?? "",
@@ -179,14 +181,14 @@ export class Model {
 
                 if (i < 0)
                         return;
-                const { elapsed, running, waiting, sleeping, stolen } = completed;
+                const { elapsed, running, waiting, sleeping, stolen, probes } = completed;
                 this.violations[i] = {
                         ...this.violations[i],
                         blockedIn: completed.blockedIn || this.violations[i].blockedIn,
                         preemptedBy: completed.preemptedBy || this.violations[i].preemptedBy,
                         wokenBy: completed.wokenBy,
                         end: completed.end,
-                        took: { elapsed, running, waiting, sleeping, stolen },
+                        took: { elapsed, running, waiting, sleeping, stolen, probes },
                 };
         }
 }

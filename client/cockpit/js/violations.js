@@ -22,8 +22,8 @@ const ENDS = {
 };
 /* Of tlobd, where it is no task that the window waited for. */
 const QUOTA = "CPU quota";
-/* A little is stolen all the time in most virtual machines. */
-const STEAL_MATTERS_PART = 20;
+/* A little is stolen all the time in most virtual machines, and a window has a probe or two. */
+const MATTERS_PART = 20;
 
 function taskOf({ comm, pid, tid }) {
         const id = pid && tid && tid !== pid ? `${pid}/${tid}` : pid || tid;
@@ -45,14 +45,16 @@ function sentenceOf(violation) {
 }
 
 function causesOf(violation) {
-        const { stolen, elapsed } = violation.took ?? violation;
+        const { stolen, probes, elapsed } = violation.took ?? violation;
+        const part = ns => ns > elapsed / MATTERS_PART ? duration(ns) : "";
 
         return [
                 ["blocked in", violation.blockedIn],
                 ["CPU taken by", violation.preemptedBy === QUOTA ? "" : violation.preemptedBy],
                 ["held back by its", violation.preemptedBy === QUOTA ? QUOTA : ""],
                 ["woken by", violation.wokenBy],
-                ["stolen by the hypervisor", stolen > elapsed / STEAL_MATTERS_PART ? duration(stolen) : ""],
+                ["stolen by the hypervisor", part(stolen)],
+                ["in probes of measured calls", part(probes)],
                 ["reports held back before it", violation.suppressed ? count(violation.suppressed) : ""],
         ].filter(([, value]) => value !== "");
 }

@@ -74,6 +74,7 @@ static __always_inline void window_open(struct tlob_task *t, __u32 place, __u32 
 	w->passed_ns[TLOB_RUNNING] = w->passed_ns[TLOB_WAITING] = w->passed_ns[TLOB_SLEEPING] = 0;
 	w->over_sleep = 0;
 	w->base_stolen_ns = task_stolen(t, NULL, true, 0);
+	w->base_probes_ns = READ_ONCE(t->probes_ns);
 	w->holder_ns[0] = t->holder_ns[0];
 	w->holder_ns[1] = t->holder_ns[1];
 	w->holder_ns[2] = t->holder_ns[2];

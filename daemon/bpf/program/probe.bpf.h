@@ -262,6 +262,12 @@ static __always_inline void task_has_frame(__u32 slot, __u64 stack_pointer)
 		process_unwinds(slot);
 }
 
+/* Before a window begins, or after one has ended: the hit is not inside of that. */
+static __always_inline void probes_add(struct tlob_task *t, const struct tlob_site *site)
+{
+	WRITE_ONCE(t->probes_ns, READ_ONCE(t->probes_ns) + READ_ONCE(site->price_ns));
+}
+
 /* Returns the slot of the task if a window may have been opened, else NO_SLOT. */
 static __always_inline __u32 on_start(struct pt_regs *ctx)
 {
@@ -281,6 +287,8 @@ static __always_inline __u32 on_start(struct pt_regs *ctx)
 
 		site_count_hit(SIDE_START, (__u32)hit.cookie);
 		lane_adopt_first(hit.slot);
+		if (t)
+			probes_add(t, site);
 		n = site_start(site, t, &hit);
 		keyed_starts(&hit);
 		if (READ_ONCE(n_pages) && TLOB_LANE_WORD_IS(PT_REGS_PARM1(ctx)))
@@ -408,7 +416,8 @@ __noinline int window_stop(struct hit *hit, __u32 place, const struct snapshot *
  * A stop ends the windows of the task that it is the stop of, also when the task has left its unit
  * meanwhile. Only if there may be bindings here without a window are they looked for.
  */
-static __always_inline void site_stop(struct hit *hit, const struct snapshot *at)
+static __always_inline void site_stop(struct hit *hit, struct tlob_task *t,
+				      const struct snapshot *at)
 {
 	struct tlob_site *site = site_find(&stop_sites, hit->cookie);
 	__u32 i, mask;
@@ -424,6 +433,8 @@ static __always_inline void site_stop(struct hit *hit, const struct snapshot *at
 	for (i = 0; i < TLOB_WINDOWS_MAX && mask; i++, mask >>= 1)
 		if (mask & 1)
 			window_stop(hit, i, at);
+	if (t)
+		probes_add(t, site);
 }
 
 /* The same of the current task; at: has room for the moment. */
@@ -436,7 +447,7 @@ static __always_inline void hit_stop(struct hit *hit, struct snapshot *at)
 	/* First, so that the window ends when what it measures does. */
 	if (t)
 		task_ending(t, at);
-	site_stop(hit, at);
+	site_stop(hit, t, at);
 	if (t)
 		task_ended(t);
 }
@@ -460,7 +471,7 @@ static __always_inline int on_stop(struct pt_regs *ctx)
 	}
 
 	hit.cookie = hit_cookie(ctx, SIDE_STOP);
-	site_stop(&hit, &at);
+	site_stop(&hit, t, &at);
 	if (t)
 		task_ended(t);
 	keyed_stops(&hit);

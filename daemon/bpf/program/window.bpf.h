@@ -137,6 +137,8 @@ static __always_inline void record_tell_task(struct tlob_record *r, const struct
 	struct task_struct *task = (struct task_struct *)t->task;
 
 	r->stolen_ns = window_stolen(t, w, task, r->spent_ns[TLOB_RUNNING]);
+	r->probes_ns = minimum(READ_ONCE(t->probes_ns) - w->base_probes_ns,
+			       r->spent_ns[TLOB_RUNNING]);
 	r->state = state;
 	r->cgroup_id = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
 	BPF_CORE_READ_INTO(&r->comm, task, comm);
@@ -147,7 +149,7 @@ static __always_inline void record_tell_task(struct tlob_record *r, const struct
 /* The same of one that has a key: who began it. */
 static __always_inline void record_tell_keyed(struct tlob_record *r, const struct tlob_task *t)
 {
-	r->stolen_ns = 0;
+	r->stolen_ns = r->probes_ns = 0;
 	r->state = TLOB_N_STATES;
 	r->cgroup_id = t->keyed.cgroup_id;
 	__builtin_memcpy(r->comm, t->keyed.comm, sizeof(r->comm));
