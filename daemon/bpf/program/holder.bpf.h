@@ -168,8 +168,10 @@ __noinline int holder_credit(__u32 slot, const struct holding *by, __u64 since_n
 	}
 	/* It may have another name by now. */
 	holder->peer = by->peer;
-	if (throttled)
+	if (throttled) {
 		holder->peer.kind = TLOB_PEER_QUOTA;
+		holder->peer.time_ns = by->now; /* nobody need be known */
+	}
 	WRITE_ONCE(t->holder_ns[place], t->holder_ns[place] + (by->now - since_ns));
 	return 0;
 }
