@@ -137,8 +137,8 @@ static __always_inline void record_tell_task(struct tlob_record *r, const struct
 	struct task_struct *task = (struct task_struct *)t->task;
 
 	r->stolen_ns = window_stolen(t, w, task, r->spent_ns[TLOB_RUNNING]);
-	r->probes_ns = minimum(READ_ONCE(t->probes_ns) - w->base_probes_ns,
-			       r->spent_ns[TLOB_RUNNING]);
+	r->probes_ns =
+		minimum(READ_ONCE(t->probes_ns) - w->base_probes_ns, r->spent_ns[TLOB_RUNNING]);
 	r->state = state;
 	r->cgroup_id = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
 	BPF_CORE_READ_INTO(&r->comm, task, comm);
