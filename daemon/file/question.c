@@ -12,7 +12,7 @@
 #include "file/place.h"
 
 #define QUESTIONS_MAX  8192
-#define UNCLAIMED_USEC UINT64_C(3000000)
+#define UNCLAIMED_USEC UINT64_C(10000000)
 #define UNCLAIMED_MAX  64
 
 static FileQuestion *question_free(FileQuestion *question) {
