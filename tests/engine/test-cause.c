@@ -10,6 +10,8 @@
 #include <sched.h>
 #include <signal.h>
 
+#include "base/clock.h"
+#include "base/duration.h"
 #include "engine.h"
 #include "report/cause.h"
 #include "test.h"
@@ -270,6 +272,7 @@ static void test_a_waiter_is_moved(void **state) {
         _cleanup_(victim_done) Victim victim = {}, first = {}, second = {};
         _cleanup_(told_done) Told told = {};
         Engine *engine = *state;
+        uint64_t held_ns;
         char name[32];
 
         add(engine, "WaitingBudgetSec", "1ms");
@@ -286,9 +289,11 @@ static void test_a_waiter_is_moved(void **state) {
         victim_continue(&second);
         victim_continue(&victim);
         (void) usleep(5000);
+        held_ns = now_usec() * NSEC_PER_USEC;
         victim_continue(&first);
         (void) usleep(10000);
         move(&victim, 1);
+        held_ns = now_usec() * NSEC_PER_USEC - held_ns;
         (void) snprintf(name, sizeof(name), "victim[%i]", first.pid);
         hold_nobody_up(false);
         victim_finish(&first);
@@ -297,7 +302,8 @@ static void test_a_waiter_is_moved(void **state) {
         read_all(engine, &told);
 
         assert_true(told.completion.spent_ns[TLOB_WAITING] > 100000000);
-        if (told.why_at_last.preempted_by)
+        /* A slow machine may have left it to the first for most of the time. */
+        if (told.why_at_last.preempted_by && held_ns < told.completion.spent_ns[TLOB_WAITING] / 2)
                 assert_string_not_equal(told.why_at_last.preempted_by, name);
 }
 
