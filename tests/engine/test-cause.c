@@ -10,8 +10,6 @@
 #include <sched.h>
 #include <signal.h>
 
-#include "base/clock.h"
-#include "base/duration.h"
 #include "engine.h"
 #include "report/cause.h"
 #include "test.h"
@@ -272,7 +270,6 @@ static void test_a_waiter_is_moved(void **state) {
         _cleanup_(victim_done) Victim victim = {}, first = {}, second = {};
         _cleanup_(told_done) Told told = {};
         Engine *engine = *state;
-        uint64_t held_ns;
         char name[32];
 
         add(engine, "WaitingBudgetSec", "1ms");
@@ -281,7 +278,8 @@ static void test_a_waiter_is_moved(void **state) {
         victim_start(&first, "pin:0 say:ready spin:500000000");
         victim_expect(&first, "ready");
         prefer(&first, 3);
-        victim_start(&second, "pin:1 say:ready spin:200000000");
+        /* However slow the machine is, the first has not more than half of the time. */
+        victim_start(&second, "pin:1 say:ready spin:1000000000");
         victim_expect(&second, "ready");
         prefer(&second, 2);
         /* Each of them alone has its CPU now. */
@@ -289,11 +287,9 @@ static void test_a_waiter_is_moved(void **state) {
         victim_continue(&second);
         victim_continue(&victim);
         (void) usleep(5000);
-        held_ns = now_usec() * NSEC_PER_USEC;
         victim_continue(&first);
         (void) usleep(10000);
         move(&victim, 1);
-        held_ns = now_usec() * NSEC_PER_USEC - held_ns;
         (void) snprintf(name, sizeof(name), "victim[%i]", first.pid);
         hold_nobody_up(false);
         victim_finish(&first);
@@ -302,8 +298,7 @@ static void test_a_waiter_is_moved(void **state) {
         read_all(engine, &told);
 
         assert_true(told.completion.spent_ns[TLOB_WAITING] > 100000000);
-        /* A slow machine may have left it to the first for most of the time. */
-        if (told.why_at_last.preempted_by && held_ns < told.completion.spent_ns[TLOB_WAITING] / 2)
+        if (told.why_at_last.preempted_by)
                 assert_string_not_equal(told.why_at_last.preempted_by, name);
 }
 

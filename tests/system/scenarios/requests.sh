@@ -91,9 +91,10 @@ check "the longest is as long as nginx says" \
 holds "violations do not make up states" "$(tlobctl violations -j -b nginx.service/request)" \
         "length == ([$late, 20] | min)"' and all(.State == "unknown" and .RunningNSec == null and .SleepingNSec == null and
         .Comm == "nginx" and .Unit == "nginx.service" and .ElapsedNSec >= 400000000 and .ElapsedNSec < 590000000)'
-end=$(wait_for_entry '.TLOB_BINDING == "nginx.service/request" and .TLOB_END != null' -t tlob)
+end=$(wait_for_entry '.TLOB_BINDING == "nginx.service/request" and .TLOB_END != null and
+        (.TLOB_ELAPSED_NS | tonumber) >= 600000000' -t tlob)
 holds "nor do ends in the journal" "$end" '.TLOB_END == "stop" and .TLOB_STATE == "unknown" and .TLOB_RUNNING_NS == null and
-        (.TLOB_ELAPSED_NS | tonumber) >= 400000000 and (.MESSAGE | test("running|sleeping") | not)'
+        (.TLOB_ELAPSED_NS | tonumber) >= 600000000 and (.MESSAGE | test("running|sleeping") | not)'
 jq -r .MESSAGE <<<"$end" | sed 's/^/# /'
 tlobctl violations -b nginx.service/request | sed 's/^/# /'
 tlobctl show nginx.service/request | sed 's/^/# /'
