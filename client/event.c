@@ -44,10 +44,14 @@ static uint32_t task_id(const json_object *event, const char *key) {
         return id > UINT32_MAX ? 0 : (uint32_t) id;
 }
 
+/* What is left out where there is nothing. */
+static uint64_t amount(const json_object *event, const char *key) {
+        uint64_t n = json_number(event, key);
+
+        return n == UINT64_MAX ? 0 : n;
+}
+
 char *event_to_sentence(const json_object *event, ReportType type) {
-        uint64_t suppressed = json_number(event, "suppressed");
-        uint64_t stolen = json_number(event, "stolen_ns");
-        uint64_t probes = json_number(event, "probes_ns");
         Violation violation = {
                 .report = {
                         .type = type,
@@ -57,8 +61,8 @@ char *event_to_sentence(const json_object *event, ReportType type) {
                                 [TLOB_WAITING] = json_number(event, "waiting_ns"),
                                 [TLOB_SLEEPING] = json_number(event, "sleeping_ns"),
                         },
-                        .stolen_ns = stolen == UINT64_MAX ? 0 : stolen,
-                        .probes_ns = probes == UINT64_MAX ? 0 : probes,
+                        .stolen_ns = amount(event, "stolen_ns"),
+                        .probes_ns = amount(event, "probes_ns"),
                         .budget = budget_from_string(json_string(event, "budget")),
                         .state = state_from_string(json_string(event, "state")),
                         .end = end_from_string(json_string(event, "end")),
@@ -74,7 +78,7 @@ char *event_to_sentence(const json_object *event, ReportType type) {
                         .preempted_by = (char *) json_string(event, "preempted_by"),
                 },
                 .budget_ns = json_number(event, "budget_ns"),
-                .suppressed = suppressed == UINT64_MAX ? 0 : suppressed,
+                .suppressed = amount(event, "suppressed"),
         };
 
         return violation_to_sentence(&violation);

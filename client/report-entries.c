@@ -42,18 +42,17 @@ static char *describe_cause(sd_journal *journal, const Overrun *overrun) {
                 return strdup("over too soon, under its minimum");
         switch (find_state(overrun)) {
         case TLOB_RUNNING:
+                if (stolen_ns != UINT64_MAX &&
+                    violation_is_stolen(stolen_ns, overrun->spent_ns[TLOB_RUNNING]))
+                        return strdup("waiting for a CPU that the hypervisor had");
                 if (probes_ns != UINT64_MAX &&
                     violation_is_of_probes(probes_ns, overrun->spent_ns[TLOB_RUNNING]))
                         return strdup("running, slowed by " VIOLATION_PROBES);
-                return strdup(stolen_ns != UINT64_MAX &&
-                                              violation_is_stolen(stolen_ns,
-                                                                  overrun->spent_ns[TLOB_RUNNING])
-                                      ? "waiting for a CPU that the hypervisor had"
-                                      : "running");
+                return strdup("running");
         case TLOB_WAITING:
-                bracket = strrchr(journal_text(journal, "TLOB_PREEMPTED_BY", text), '[');
-                if (streq(text, CAUSE_QUOTA))
+                if (streq(journal_text(journal, "TLOB_PREEMPTED_BY", text), CAUSE_QUOTA))
                         return strdup("waiting for its " CAUSE_QUOTA);
+                bracket = strrchr(text, '[');
                 if (bracket)
                         *bracket = '\0';
                 return *text != '\0' ? sentence_make("waiting for a CPU that %s had", text)

@@ -90,31 +90,33 @@ static enum tlob_state main_state(const json_object *violation) {
         return most;
 }
 
+/* Of the whole window, if it has ended, else so far. */
+static uint64_t part(const json_object *violation, const char *took, const char *so_far) {
+        return json_number(violation, took_ns(violation) != UINT64_MAX ? took : so_far);
+}
+
+static uint64_t running_ns(const json_object *violation) {
+        return part(violation, "took_running_ns", "running_ns");
+}
+
 /* Did the hypervisor have the CPU for more than half of the time running? */
 static bool is_stolen(const json_object *violation) {
-        bool ended = took_ns(violation) != UINT64_MAX;
-        uint64_t stolen = json_number(violation, ended ? "took_stolen_ns" : "stolen_ns");
-        uint64_t running = json_number(violation, ended ? "took_running_ns" : "running_ns");
+        uint64_t stolen = part(violation, "took_stolen_ns", "stolen_ns");
 
-        return stolen != UINT64_MAX && violation_is_stolen(stolen, running);
+        return stolen != UINT64_MAX && violation_is_stolen(stolen, running_ns(violation));
 }
 
 static bool is_of_probes(const json_object *violation) {
-        bool ended = took_ns(violation) != UINT64_MAX;
-        uint64_t probes = json_number(violation, ended ? "took_probes_ns" : "probes_ns");
-        uint64_t running = json_number(violation, ended ? "took_running_ns" : "running_ns");
+        uint64_t probes = part(violation, "took_probes_ns", "probes_ns");
 
-        return probes != UINT64_MAX && violation_is_of_probes(probes, running);
+        return probes != UINT64_MAX && violation_is_of_probes(probes, running_ns(violation));
 }
 
 /* Beside what it ran. */
 static bool has_waited(const json_object *violation) {
-        bool ended = took_ns(violation) != UINT64_MAX;
-
         return *json_string(violation, "preempted_by") != '\0' &&
-               violation_has_waited(
-                       json_number(violation, ended ? "took_waiting_ns" : "waiting_ns"),
-                       json_number(violation, ended ? "took_running_ns" : "running_ns"));
+               violation_has_waited(part(violation, "took_waiting_ns", "waiting_ns"),
+                                    running_ns(violation));
 }
 
 /* "blocked in folio_wait_bit", "preempted by cc1[812]"; only the state where no more is known. */

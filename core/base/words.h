@@ -47,6 +47,13 @@ enum tlob_stop {
         TLOB_STOP_GO,
 };
 
+/* Who woke a task, or kept it from its CPU. */
+enum tlob_peer_kind {
+        TLOB_PEER_TASK,
+        TLOB_PEER_INTERRUPT, /* a handler, not the task that it came upon */
+        TLOB_PEER_QUOTA,     /* the CPU quota of its own cgroup, or of one above, was used up */
+};
+
 #define TLOB_COMM_LEN 16 /* TASK_COMM_LEN: the name of a task, without a zero at its end */
 
 /* Of a stack in the kernel. */

@@ -89,7 +89,7 @@ const char *cause_words_for(const char *blocked_in) {
 }
 
 const char *cause_words_for_peer(const char *preempted_by) {
-        return streq(preempted_by, CAUSE_QUOTA) ? "held back by its" : "preempted by";
+        return streq_empty(preempted_by, CAUSE_QUOTA) ? "held back by its" : "preempted by";
 }
 
 static int make_frames(const Stack *stack, char ***ret) {
@@ -111,9 +111,9 @@ static char *name_peer(const Peer *peer) {
         char task[TASK_NAME_MAX];
 
         switch (peer->kind) {
-        case PEER_INTERRUPT:
+        case TLOB_PEER_INTERRUPT:
                 return strdup("interrupt");
-        case PEER_QUOTA:
+        case TLOB_PEER_QUOTA:
                 return strdup(CAUSE_QUOTA);
         default:
                 return text_escape(task_name_format(peer->comm, peer->pid, peer->tid, task));

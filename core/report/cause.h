@@ -34,16 +34,10 @@ void stack_trim(Stack *stack);
 /* The innermost that is not the scheduler's; NULL: none is known. */
 const char *stack_blocked_in(const Stack *stack);
 
-typedef enum PeerKind {
-        PEER_TASK,
-        PEER_INTERRUPT, /* an interrupt handler, not the task that it came upon */
-        PEER_QUOTA,     /* its own CPU quota, or that of a slice that it is in, was used up */
-} PeerKind;
-
 /* Another task that a report names, or what takes its place: then there is only the kind. */
 typedef struct Peer {
         bool is_known;
-        PeerKind kind;
+        enum tlob_peer_kind kind;
         uint32_t tid;                 /* 0: unknown */
         uint32_t pid;                 /* of its process; 0: unknown */
         char comm[TLOB_COMM_LEN + 1]; /* of the thread */

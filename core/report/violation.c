@@ -224,12 +224,12 @@ static void format_cause(const Violation *violation, char buf[static CAUSE_MAX])
                 } else if (violation_has_waited(violation->report.spent_ns[TLOB_WAITING],
                                                 violation->report.spent_ns[TLOB_RUNNING])) {
                         what = cause->preempted_by;
-                        words = what ? cause_words_for_peer(what) : NULL;
+                        words = cause_words_for_peer(what);
                 }
                 break;
         case TLOB_WAITING:
                 what = cause->preempted_by;
-                words = what ? cause_words_for_peer(what) : NULL;
+                words = cause_words_for_peer(what);
                 break;
         case TLOB_SLEEPING:
                 if (cause->blocked_in && *cause->blocked_in) {

@@ -130,7 +130,7 @@ static void take_name(Packet *packet, char *name, size_t size) {
 
 static void take_peer(Packet *packet, Peer *peer) {
         peer->is_known = packet_take_number(packet);
-        peer->kind = (PeerKind) packet_take_number(packet);
+        peer->kind = (enum tlob_peer_kind) packet_take_number(packet);
         peer->tid = (uint32_t) packet_take_number(packet);
         peer->pid = (uint32_t) packet_take_number(packet);
         take_name(packet, peer->comm, sizeof(peer->comm));

@@ -52,12 +52,6 @@ struct tlob_symbols {
 };
 
 /* Who woke a task, or kept it from its CPU. */
-enum tlob_peer_kind {
-        TLOB_PEER_TASK,
-        TLOB_PEER_INTERRUPT, /* a handler, not the task that it came upon */
-        TLOB_PEER_QUOTA,     /* the CPU quota of its own cgroup, or of one above, was used up */
-};
-
 struct tlob_peer {
         __u64 time_ns; /* 0: nobody did */
         __u32 tid;     /* in the daemon's pid namespace, 0 if not visible there */

@@ -15,21 +15,10 @@
 
 #define STOP (-ECANCELED) /* enough for now: returned by the handler, and so by ring_consume() */
 
-static PeerKind kind_from_record(uint32_t kind) {
-        switch (kind) {
-        case TLOB_PEER_INTERRUPT:
-                return PEER_INTERRUPT;
-        case TLOB_PEER_QUOTA:
-                return PEER_QUOTA;
-        default:
-                return PEER_TASK;
-        }
-}
-
 static Peer peer_from_record(const struct tlob_peer *peer) {
         Peer p = {
                 .is_known = peer->time_ns != 0,
-                .kind = kind_from_record(peer->kind),
+                .kind = peer->kind,
                 .tid = peer->tid,
                 .pid = peer->pid,
         };

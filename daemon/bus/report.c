@@ -43,6 +43,11 @@ static int append_number(sd_bus_message *m, const char *key, uint64_t value) {
         return sd_bus_message_append(m, "{sv}", key, "t", value);
 }
 
+/* Of what there may be nothing. */
+static int append_amount(sd_bus_message *m, const char *key, uint64_t value) {
+        return value > 0 ? append_number(m, key, value) : 0;
+}
+
 static int append_string(sd_bus_message *m, const char *key, const char *value) {
         return value && *value ? sd_bus_message_append(m, "{sv}", key, "s", value) : 0;
 }
@@ -93,21 +98,15 @@ static int append_detail_entries(sd_bus_message *m, const Violation *v) {
         r = append_cause(m, &v->cause);
         if (r < 0)
                 return r;
-        if (report->stolen_ns > 0) {
-                r = append_number(m, "stolen_ns", report->stolen_ns);
-                if (r < 0)
-                        return r;
-        }
-        if (report->probes_ns > 0) {
-                r = append_number(m, "probes_ns", report->probes_ns);
-                if (r < 0)
-                        return r;
-        }
-        if (v->suppressed > 0) {
-                r = append_number(m, "suppressed", v->suppressed);
-                if (r < 0)
-                        return r;
-        }
+        r = append_amount(m, "stolen_ns", report->stolen_ns);
+        if (r < 0)
+                return r;
+        r = append_amount(m, "probes_ns", report->probes_ns);
+        if (r < 0)
+                return r;
+        r = append_amount(m, "suppressed", v->suppressed);
+        if (r < 0)
+                return r;
 
         if (report->type == REPORT_COMPLETION) {
                 r = append_exceeded(m, report->exceeded);
@@ -141,10 +140,10 @@ static int append_length(sd_bus_message *m, const Violation *v) {
                                   "took_running_ns", "t", v->took_spent_ns[TLOB_RUNNING],
                                   "took_waiting_ns", "t", v->took_spent_ns[TLOB_WAITING],
                                   "took_sleeping_ns", "t", v->took_spent_ns[TLOB_SLEEPING]);
-        if (r >= 0 && v->took_stolen_ns > 0)
-                r = append_number(m, "took_stolen_ns", v->took_stolen_ns);
-        if (r >= 0 && v->took_probes_ns > 0)
-                r = append_number(m, "took_probes_ns", v->took_probes_ns);
+        if (r >= 0)
+                r = append_amount(m, "took_stolen_ns", v->took_stolen_ns);
+        if (r >= 0)
+                r = append_amount(m, "took_probes_ns", v->took_probes_ns);
         return r < 0 ? r : append_string(m, "end", tlob_end_to_string(v->end));
 }
 

@@ -48,7 +48,7 @@ static void lease_drop(Lease *lease) {
 
 /* Who else runs on the machine is not for all users to know. */
 static void hide_other(Peer *peer, uid_t user) {
-        if (peer->is_known && peer->kind == PEER_TASK && user_of_process(peer->pid) != user)
+        if (peer->is_known && peer->kind == TLOB_PEER_TASK && user_of_process(peer->pid) != user)
                 *peer = (Peer) {};
 }
 

@@ -83,7 +83,7 @@ static void test_peers(void **state) {
         assert_string_equal(cause.preempted_by, "stress\\x0a[4]");
 
         cause_done(&cause);
-        peers.woken_by.kind = PEER_INTERRUPT;
+        peers.woken_by.kind = TLOB_PEER_INTERRUPT;
         peers.preempted_by.pid = 3;
         assert_int_equal(cause_make(NULL, &peers, &cause), 0);
         assert_string_equal(cause.woken_by, "interrupt");
@@ -91,7 +91,7 @@ static void test_peers(void **state) {
         assert_string_equal(cause_words_for_peer(cause.preempted_by), "preempted by");
 
         cause_done(&cause);
-        peers.preempted_by.kind = PEER_QUOTA;
+        peers.preempted_by.kind = TLOB_PEER_QUOTA;
         assert_int_equal(cause_make(NULL, &peers, &cause), 0);
         assert_string_equal(cause.preempted_by, "CPU quota");
         assert_string_equal(cause_words_for_peer(cause.preempted_by), "held back by its");

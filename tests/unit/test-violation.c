@@ -98,12 +98,19 @@ static void test_cause(void **state) {
                         "(running 3.7ms, waiting 1.3ms, sleeping 0.1ms), preempted by stress[4]");
 }
 
-/* It is said when it is worth a word, and is the cause when it is most of the time. */
-static void test_steal(void **state) {
+/* One that ran nearly all the time. */
+static Violation example_of_running(void) {
         Violation violation = example(REPORT_VIOLATION);
 
         violation.report.spent_ns[TLOB_RUNNING] = 4800000;
         violation.report.spent_ns[TLOB_SLEEPING] = 100000;
+        return violation;
+}
+
+/* It is said when it is worth a word, and is the cause when it is most of the time. */
+static void test_steal(void **state) {
+        Violation violation = example_of_running();
+
         violation.report.stolen_ns = 200000;
         assert_sentence(&violation,
                         "nginx.service/request: over its 5ms budget in nginx[4711]: 5.0ms so far "
@@ -121,10 +128,8 @@ static void test_steal(void **state) {
 
 /* The same of probes, which are hit where measured code calls measured code. */
 static void test_probes(void **state) {
-        Violation violation = example(REPORT_VIOLATION);
+        Violation violation = example_of_running();
 
-        violation.report.spent_ns[TLOB_RUNNING] = 4800000;
-        violation.report.spent_ns[TLOB_SLEEPING] = 100000;
         violation.report.probes_ns = 200000;
         assert_sentence(&violation,
                         "nginx.service/request: over its 5ms budget in nginx[4711]: 5.0ms so far "

@@ -50,8 +50,7 @@ function causesOf(violation) {
 
         return [
                 ["blocked in", violation.blockedIn],
-                ["CPU taken by", violation.preemptedBy === QUOTA ? "" : violation.preemptedBy],
-                ["held back by its", violation.preemptedBy === QUOTA ? QUOTA : ""],
+                [violation.preemptedBy === QUOTA ? "held back by its" : "CPU taken by", violation.preemptedBy],
                 ["woken by", violation.wokenBy],
                 ["stolen by the hypervisor", part(stolen)],
                 ["in probes of measured calls", part(probes)],

@@ -33,20 +33,10 @@ static __always_inline __u32 task_cpu(struct task_struct *task)
 #define MAX_RT_PRIO 100
 
 /*
- * Since Linux 6.18 a task is put aside on its way out of the kernel; before, its queue was, with
- * all that are on it.
+ * Is the quota of that task used up? Since Linux 6.18 a task is put aside on its way out of the
+ * kernel; before, its queue was, with all that are on it.
  */
-static __always_inline bool task_is_throttled(struct task_struct *task)
-{
-	if (bpf_core_field_exists(task->throttled))
-		return task->throttled;
-	if (!bpf_core_field_exists(task->se.cfs_rq->throttle_count))
-		return false;
-	return task->prio >= MAX_RT_PRIO && task->se.cfs_rq->throttle_count > 0;
-}
-
-/* The same of the task in a slot, which takes longer to read. */
-static __always_inline bool slot_is_throttled(const struct tlob_task *t)
+static __always_inline bool task_is_throttled(const struct tlob_task *t)
 {
 	struct task_struct *task = (struct task_struct *)t->task;
 
@@ -78,11 +68,11 @@ static __always_inline void holder_copy(struct tlob_peer *to, const struct tlob_
 }
 
 /*
- * The task, in that slot, waits for that CPU from now on, which next gets, or has if it is NULL:
- * who that is, is known if it is this CPU, or somebody waits already.
+ * The task in that slot waits for that CPU from now on, which next gets, or has if it is NULL: who
+ * that is, is known if it is this CPU, or somebody waits already.
  */
-static __always_inline void waiter_add(struct tlob_task *t, __u32 slot, struct task_struct *task,
-				       __u32 cpu, struct task_struct *next, __u64 now)
+static __always_inline void waiter_add(struct tlob_task *t, __u32 slot, __u32 cpu,
+				       struct task_struct *next, __u64 now)
 {
 	struct tlob_cpu *c = cpu_at(cpu);
 	__u32 place = TLOB_CPU_WAITERS_MAX;
@@ -90,7 +80,7 @@ static __always_inline void waiter_add(struct tlob_task *t, __u32 slot, struct t
 	int i;
 
 	t->wait_cpu = cpu;
-	t->throttled = task_is_throttled(task);
+	t->throttled = task_is_throttled(t);
 	if (!c)
 		return;
 #pragma unroll
@@ -152,7 +142,7 @@ __noinline int holder_credit(__u32 slot, const struct holding *by, __u64 since_n
 		return 0;
 	throttled = t->throttled;
 	kernel_tid = throttled ? HOLDER_QUOTA : by->kernel_tid;
-	t->throttled = slot_is_throttled(t);
+	t->throttled = task_is_throttled(t);
 	if (!kernel_tid)
 		return 0;
 	if (since_ns < t->last_ns)

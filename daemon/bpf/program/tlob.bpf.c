@@ -77,11 +77,10 @@ static __always_inline bool task_can_spare_slot(const struct tlob_task *t)
 
 /* Both for the task that is leaving this CPU, which next gets. */
 static __always_inline void task_begins_to_wait(struct tlob_task *t, __u32 slot,
-						struct task_struct *task, struct task_struct *next,
-						__u64 now)
+						struct task_struct *next, __u64 now)
 {
 	if (task_has_windows(t))
-		waiter_add(t, slot, task, bpf_get_smp_processor_id(), next, now);
+		waiter_add(t, slot, bpf_get_smp_processor_id(), next, now);
 	task_enter(t, slot, TLOB_WAITING, now);
 }
 
@@ -144,7 +143,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		bool waits = preempt || !prev_state || !prev->__state;
 
 		if (waits)
-			task_begins_to_wait(out, out_slot, prev, next, now);
+			task_begins_to_wait(out, out_slot, next, now);
 		else
 			task_begins_to_sleep(ctx, out, out_slot, now);
 	}
@@ -190,7 +189,7 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 	now = bpf_ktime_get_ns();
 	task_enter(t, slot, TLOB_WAITING, now);
 	if (task_has_windows(t))
-		waiter_add(t, slot, task, task_cpu(task), NULL, now);
+		waiter_add(t, slot, task_cpu(task), NULL, now);
 	return 0;
 }
 
