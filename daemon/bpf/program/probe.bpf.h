@@ -122,35 +122,34 @@ static __always_inline bool binding_has_turn(struct hit *hit, __u32 binding,
 	return !hit->keyed_done; /* else it was its turn before */
 }
 
-__noinline int start_hit(struct hit *hit, __u32 binding)
+static __always_inline int binding_meet(struct hit *hit, __u32 binding, enum side side)
 {
 	struct tlob_books *stats = bpf_map_lookup_elem(&statistics, &binding);
 	struct tlob_binding *b;
 
-	if (!hit || !stats)
+	if (!stats)
 		return 0;
-	b = binding_of_hit(hit, binding, SIDE_START);
+	b = binding_of_hit(hit, binding, side);
 	if (!b)
 		return 0;
-	if (binding_has_turn(hit, binding, b))
+	if (!binding_has_turn(hit, binding, b))
+		return 1;
+	if (side == SIDE_START)
 		binding_start(hit, binding, b, stats);
+	else
+		binding_unmatched(hit, b, stats);
 	return 1;
+}
+
+__noinline int start_hit(struct hit *hit, __u32 binding)
+{
+	return hit ? binding_meet(hit, binding, SIDE_START) : 0;
 }
 
 /* One that may have found no window. */
 __noinline int stop_hit(struct hit *hit, __u32 binding)
 {
-	struct tlob_books *stats = bpf_map_lookup_elem(&statistics, &binding);
-	struct tlob_binding *b;
-
-	if (!hit || !stats)
-		return 0;
-	b = binding_of_hit(hit, binding, SIDE_STOP);
-	if (!b)
-		return 0;
-	if (binding_has_turn(hit, binding, b))
-		binding_unmatched(hit, b, stats);
-	return 1;
+	return hit ? binding_meet(hit, binding, SIDE_STOP) : 0;
 }
 
 /* As many as a site has room for, of one unit and of none. */
