@@ -194,6 +194,20 @@ static void test_probes_inside_are_told(void **state) {
         assert_int_equal(engine_report(engine, REPORT_COMPLETION, a, 1)->probes_ns, 0);
 }
 
+/* System calls are told to programs, too, which take less. */
+static void test_calls_inside_are_told(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t a = engine_add(engine, FUNCTION("a", "1ms"), NULL);
+        uint32_t call =
+                engine_add(engine, KEYS("Syscall", "clock_nanosleep", "BudgetSec", "10s"), NULL);
+        uint64_t told;
+
+        engine_run(engine, &victim, "a( repeat:300 ( sleep:10000 ) spin:2000000 )");
+        told = engine_report(engine, REPORT_COMPLETION, a, 0)->probes_ns;
+        assert_true(told > 0 && told <= engine_statistics(engine, call).cost_ns);
+}
+
 static void test_markers_nest_and_miss(void **state) {
         _cleanup_(victim_done) Victim victim = {};
         Engine *engine = *state;
@@ -556,6 +570,7 @@ ENGINE_TESTS(engine) {
                 TEST(test_overlap),
                 TEST(test_recursion_measures_the_outermost),
                 TEST(test_probes_inside_are_told),
+                TEST(test_calls_inside_are_told),
                 TEST(test_markers_nest_and_miss),
                 TEST(test_longjmp_abandons),
                 TEST(test_exit),

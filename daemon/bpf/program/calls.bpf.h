@@ -48,7 +48,7 @@ struct {
 	__type(value, struct snapshot);
 } call_moments SEC(".maps");
 
-static __always_inline void call_hit(struct hit *hit, __u64 cookie)
+static __always_inline void call_hit(struct hit *hit, struct tlob_task *t, __u64 cookie)
 {
 	struct tlob_site *site = site_find(&start_sites, cookie);
 
@@ -57,6 +57,7 @@ static __always_inline void call_hit(struct hit *hit, __u64 cookie)
 	hit->cookie = cookie;
 	site_count_hit(SIDE_START, (__u32)cookie);
 	lane_adopt_first(hit->slot);
+	probes_add(t, site);
 	site_hit(site, hit, SIDE_START);
 }
 
@@ -80,11 +81,11 @@ __noinline int call_starts(__u32 role, __u32 number, __u32 call)
 		return 0;
 	hit_init(&hit);
 	hit.call = call;
-	task_current(bpf_get_current_task_btf(), &hit.slot);
+	t = task_current(bpf_get_current_task_btf(), &hit.slot);
 	if (cookie)
-		call_hit(&hit, cookie);
+		call_hit(&hit, t, cookie);
 	if (cookie_before && cookie_before != cookie)
-		call_hit(&hit, cookie_before);
+		call_hit(&hit, t, cookie_before);
 	slot = hit.slot;
 	t = bpf_map_lookup_elem(&tasks, &slot);
 	if (t)

@@ -24,9 +24,11 @@ static __always_inline bool event_is_of_task(void)
 
 static __always_inline __u32 event_starts(struct hit *hit, struct tlob_site *site)
 {
+	struct tlob_task *t = task_current(bpf_get_current_task_btf(), &hit->slot);
+
 	site_count_hit(SIDE_START, (__u32)hit->cookie);
-	task_current(bpf_get_current_task_btf(), &hit->slot);
 	lane_adopt_first(hit->slot);
+	probes_add(t, site);
 	site_hit(site, hit, SIDE_START);
 	return hit->slot;
 }

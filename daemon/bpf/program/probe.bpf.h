@@ -261,10 +261,14 @@ static __always_inline void task_has_frame(__u32 slot, __u64 stack_pointer)
 		process_unwinds(slot);
 }
 
-/* Before a window begins, or after one has ended: the hit is not inside of that. */
+/*
+ * What a hit takes from the current task, if that has a slot. Before a window begins, or after one
+ * has ended: the hit is not inside of that.
+ */
 static __always_inline void probes_add(struct tlob_task *t, const struct tlob_site *site)
 {
-	WRITE_ONCE(t->probes_ns, READ_ONCE(t->probes_ns) + READ_ONCE(site->price_ns));
+	if (t)
+		WRITE_ONCE(t->probes_ns, READ_ONCE(t->probes_ns) + READ_ONCE(site->price_ns));
 }
 
 /* Returns the slot of the task if a window may have been opened, else NO_SLOT. */
@@ -286,8 +290,7 @@ static __always_inline __u32 on_start(struct pt_regs *ctx)
 
 		site_count_hit(SIDE_START, (__u32)hit.cookie);
 		lane_adopt_first(hit.slot);
-		if (t)
-			probes_add(t, site);
+		probes_add(t, site);
 		n = site_start(site, t, &hit);
 		keyed_starts(&hit);
 		if (READ_ONCE(n_pages) && TLOB_LANE_WORD_IS(PT_REGS_PARM1(ctx)))
@@ -432,8 +435,7 @@ static __always_inline void site_stop(struct hit *hit, struct tlob_task *t,
 	for (i = 0; i < TLOB_WINDOWS_MAX && mask; i++, mask >>= 1)
 		if (mask & 1)
 			window_stop(hit, i, at);
-	if (t)
-		probes_add(t, site);
+	probes_add(t, site);
 }
 
 /* The same of the current task; at: has room for the moment. */
