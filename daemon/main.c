@@ -146,6 +146,7 @@ static int run(void) {
         if (r < 0)
                 return log_oom();
         manager_set_scope(manager, arg_scope);
+        manager_set_version(manager, VERSION);
         manager_keep_in(manager, arg_keep_in);
         r = serve(manager, &bus);
         bus_end_lending(bus);

@@ -7,7 +7,7 @@
 
 #include "backend/backend.h"
 
-#include "version.h"
+#include "back-ends.h"
 
 const BackendOps *const backends[] = {
 #if HAVE_KERNEL_MONITOR

@@ -6,11 +6,10 @@
 #include "journal-socket.h"
 #include "manager/lent.h"
 #include "usage.h"
-#include "version.h"
 
 static int get_version(sd_bus *b, const char *path, const char *interface, const char *property,
                        sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "s", VERSION);
+        return sd_bus_message_append(reply, "s", manager_get_version(((Bus *) userdata)->manager));
 }
 
 /* What the manager has a list of. */

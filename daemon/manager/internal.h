@@ -87,6 +87,7 @@ typedef struct FollowHandlers {
 
 struct Manager {
         RuntimeScope scope;
+        const char *version; /* NULL: nobody has said. Not owned */
         sd_event *event;
         const ManagerObserver *observer; /* NULL: nobody */
         void *observer_data;

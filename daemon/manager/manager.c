@@ -85,6 +85,14 @@ RuntimeScope manager_get_scope(const Manager *m) {
         return m->scope;
 }
 
+void manager_set_version(Manager *m, const char *version) {
+        m->version = version;
+}
+
+const char *manager_get_version(const Manager *m) {
+        return m->version ?: "";
+}
+
 void manager_stop(Manager *m) {
         if (m->templates)
                 templates_stop(m->templates);

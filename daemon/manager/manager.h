@@ -42,6 +42,10 @@ DEFINE_CLEANUP(Manager, manager_free);
 void manager_set_scope(Manager *manager, RuntimeScope scope);
 RuntimeScope manager_get_scope(const Manager *manager);
 
+/* Of this build, for those who ask. Not copied. "" if nobody says. */
+void manager_set_version(Manager *manager, const char *version);
+const char *manager_get_version(const Manager *manager);
+
 /*
  * Starts the processes that read files, makes the event loop, and sees to the signals that end it.
  * Logs.

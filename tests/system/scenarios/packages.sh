@@ -32,6 +32,8 @@ all_files >"$run/before"
 check "they can be installed" dpkg --install "$tests"/old/{tlobctl,tlobd,libtlob-mark0,libtlob-dev,python3-tlob}_*.deb
 equal "the service runs, now and after the next boot" "$(systemctl is-active tlobd; systemctl is-enabled tlobd)" $'active\nenabled'
 equal "what is optional does not" "$(systemctl is-active tlob-metrics.timer; systemctl is-enabled tlob-metrics.timer)" $'inactive\ndisabled'
+equal "the programs tell the version of the packages" "$(tlobctl --version; /usr/libexec/tlobd --version)" \
+        $'tlobctl 0.1~test1\ntlobd 0.1~test1'
 check "a violation is reported, as their own test has it" "$tests/violation"
 matches "and explained" "$(journalctl --boot -x -t tlob --no-pager)" 'Subject: .* did not keep its budget'
 

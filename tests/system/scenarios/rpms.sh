@@ -31,6 +31,7 @@ check "the service can be started" systemctl start tlobd
 mkdir -p /etc/systemd/system-preset
 echo 'disable *' >/etc/systemd/system-preset/00-none.preset
 systemctl enable tlobd
+equal "it tells the version of the packages" "$(tlobctl metrics | grep '^tlob_build_info')" 'tlob_build_info{version="0.1~test1-1"} 1'
 check "a violation is reported" "$tests/violation"
 upgraded_while_measuring by_rpm --upgrade "$tests"/rpms/new/*.rpm
 equal "it is still enabled" "$(systemctl is-enabled tlobd)" enabled
