@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/*
+ * Text that is written as a whole, also into a directory that belongs to somebody else, who may put
+ * there what he likes at any time: so the directory is opened once, nothing in it is followed, and
+ * what is written has no name before it is complete. Then whoever is killed meanwhile leaves
+ * nothing. (Some file systems cannot make such files. There a file with another name is left.)
+ */
+
 #include "whole-file.h"
 
 #include <err.h>
@@ -7,6 +14,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,26 +22,61 @@
 #include "base/io.h"
 #include "base/sentence.h"
 
-static int replace(const char *path, const char *text, size_t size) {
-        const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+/* A file without a name, or with that one. */
+static int open_new(int directory, const char *name, bool *ret_has_name) {
+        int fd = openat(directory, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+
+        *ret_has_name = fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR);
+        if (*ret_has_name)
+                fd = openat(directory, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+        return fd < 0 ? -errno : fd;
+}
+
+static int give_name(int fd, int directory, const char *name) {
+        char link[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
+
+        (void) snprintf(link, sizeof(link), "/proc/self/fd/%i", fd);
+        return linkat(AT_FDCWD, link, directory, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
+static int replace(int directory, const char *name, const char *text, size_t size) {
         _cleanup_free_ char *temporary = NULL;
         _cleanup_close_ int fd = -EBADF;
+        unsigned char number[3];
+        bool has_name;
         int r;
 
-        temporary = sentence_make("%.*s.%s.XXXXXX", (int) (name - path), path, name);
+        if (getrandom(number, sizeof(number), 0) != sizeof(number))
+                return -errno;
+        temporary = sentence_make(".%s.%02x%02x%02x", name, number[0], number[1], number[2]);
         if (!temporary)
                 return -ENOMEM;
-        fd = mkostemp(temporary, O_CLOEXEC);
+        fd = open_new(directory, temporary, &has_name);
         if (fd < 0)
-                return -errno;
+                return fd;
         r = write_all(fd, text, size);
         if (r >= 0 && fchmod(fd, 0644) < 0)
                 r = -errno;
-        if (r >= 0 && rename(temporary, path) < 0)
+        if (r >= 0 && !has_name) {
+                r = give_name(fd, directory, temporary);
+                has_name = r >= 0;
+        }
+        if (r >= 0 && renameat(directory, temporary, directory, name) < 0)
                 r = -errno;
-        if (r < 0)
-                (void) unlink(temporary);
+        if (r < 0 && has_name)
+                (void) unlinkat(directory, temporary, 0);
         return r;
+}
+
+/* To what is no file. It may have become one. */
+static int write_into(int directory, const char *path, int flags, const char *text, size_t size) {
+        _cleanup_close_ int fd = -EBADF;
+        struct stat st;
+
+        fd = openat(directory, path, O_WRONLY | O_NOCTTY | O_CLOEXEC | flags);
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        return S_ISREG(st.st_mode) ? -EBUSY : write_all(fd, text, size);
 }
 
 /* By another name, such as /dev/stdout. */
@@ -50,20 +93,59 @@ static bool is_special(const char *path) {
 }
 
 /* A device or a pipe is no file that could be replaced by another. */
-static int put(const char *path, const char *text, size_t size) {
+static bool is_replaceable(const struct stat *st) {
+        return S_ISREG(st->st_mode) || S_ISDIR(st->st_mode) || S_ISLNK(st->st_mode);
+}
+
+/*
+ * A link to a directory is followed if it is root's or ours. Another user may lead us to what is
+ * his own only.
+ */
+static bool is_led_astray(const struct stat *st, const struct stat *target) {
+        if (!S_ISLNK(st->st_mode))
+                return !stat_is_of_same_file(st, target);
+        return st->st_uid != 0 && st->st_uid != geteuid() && st->st_uid != target->st_uid;
+}
+
+/* The directory of a path, up to the name in it. */
+static int open_directory(const char *path, const char *name, const char **ret_reason) {
+        _cleanup_free_ char *directory = NULL;
         _cleanup_close_ int fd = -EBADF;
+        size_t n = (size_t) (name - path);
+        struct stat st, target;
+
+        while (n > 1 && path[n - 1] == '/')
+                n--;
+        directory = n == 0 ? strdup(".") : strndup(path, n);
+        if (!directory)
+                return -ENOMEM;
+        fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &target) < 0 || lstat(directory, &st) < 0)
+                return -errno;
+        if (is_led_astray(&st, &target)) {
+                *ret_reason = "the directory is another user's link to what is not that user's";
+                return -EPERM;
+        }
+        return TAKE_FD(fd);
+}
+
+static int put(const char *path, const char *text, size_t size, const char **ret_reason) {
+        const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+        _cleanup_close_ int directory = -EBADF;
         struct stat st;
 
-        if (stat(path, &st) < 0)
-                return replace(path, text, size);
-        if (is_output(&st))
-                return write_all(STDOUT_FILENO, text, size);
-        if (!is_special(path) && lstat(path, &st) < 0)
-                return -errno;
-        if (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISLNK(st.st_mode))
-                return replace(path, text, size);
-        fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
-        return fd < 0 ? -errno : write_all(fd, text, size);
+        if (stat(path, &st) >= 0) {
+                if (is_output(&st))
+                        return write_all(STDOUT_FILENO, text, size);
+                if (is_special(path) && !is_replaceable(&st))
+                        return write_into(AT_FDCWD, path, 0, text, size);
+        }
+        directory = open_directory(path, name, ret_reason);
+        if (directory < 0)
+                return directory;
+        if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) >= 0 && !is_replaceable(&st))
+                return write_into(directory, name, O_NOFOLLOW, text, size);
+        return replace(directory, name, text, size);
 }
 
 static int make_text(WholeFileWriter writer, const void *userdata, char **ret, size_t *ret_size) {
@@ -78,6 +160,7 @@ static int make_text(WholeFileWriter writer, const void *userdata, char **ret, s
 
 int whole_file_write(const char *path, WholeFileWriter writer, const void *userdata) {
         _cleanup_free_ char *text = NULL;
+        const char *reason = NULL;
         size_t size = 0;
         int r;
 
@@ -90,10 +173,8 @@ int whole_file_write(const char *path, WholeFileWriter writer, const void *userd
                 (void) fwrite(text, 1, size, stdout);
                 return 0;
         }
-        r = put(path, text, size);
-        if (r < 0) {
-                errno = -r;
-                warn("Failed to write %s", path);
-        }
+        r = put(path, text, size, &reason);
+        if (r < 0)
+                warnx("Failed to write %s: %s", path, reason ?: strerror(-r));
         return r;
 }

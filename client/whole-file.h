@@ -10,9 +10,10 @@ typedef int (*WholeFileWriter)(FILE *f, const void *userdata);
 /*
  * Writes text to standard output (path NULL), or into a file that everybody may read: whoever opens
  * that sees what was there before, or all of it. A link is replaced, and not followed; but a device
- * or a pipe, also behind a link, is written to. The temporary file beside it has a name that begins
- * with a dot. Returns 0, or a negative errno after it has said what is wrong; then the file is as
- * before.
+ * or a pipe is written to. A directory that is a link of another user's is refused, unless it leads
+ * to what is that user's, too. The temporary file beside it has a name that begins with a dot, if
+ * it has one at all. Returns 0, or a negative errno after it has said what is wrong; then the file
+ * is as before.
  */
 int whole_file_write(const char *path, WholeFileWriter writer, const void *userdata);
 

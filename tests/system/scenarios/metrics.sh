@@ -49,6 +49,76 @@ systemctl start worker
 check "it goes on after a restart" systemctl start tlob-metrics
 equal "with the windows of before" "$(value tlob_windows_total "$of")" 6
 
+equal "it tells the version of tlobd" "tlobd $(sed -n 's/^tlob_build_info{version="\(.*\)"} 1$/\1/p' $file)" "$(/usr/libexec/tlobd --version)"
+
+# What whoever owns the directory can do, or what happens to it. Nothing is done elsewhere, and what was there stays.
+# refused_here TEXT REASON: the service fails, and says so once. The file, as it was in "$run/before", is as it was.
+refused_here() {
+        local said
+
+        refuse "$1: it fails" 1 'Job for tlob-metrics.service failed' systemctl start tlob-metrics
+        equal "$1: with status 1" "$(systemctl show -P ExecMainStatus tlob-metrics)" 1
+        journalctl --sync
+        said=$(journalctl -q -o cat SYSLOG_IDENTIFIER=tlobctl \
+                "_SYSTEMD_INVOCATION_ID=$(systemctl show -P InvocationID tlob-metrics)")
+        equal "$1: it says why" "$said" "tlobctl: Failed to write $file: $2"
+}
+
+# unchanged TEXT: neither the file, nor anything beside it.
+unchanged() {
+        check "$1: the file is as it was" cmp $file "$run/before"
+        equal "$1: nothing is beside it" "$(find $directory/ -name '.tlob*')" ""
+}
+
+cp $file "$run/before"
+mount -t tmpfs -o size=16k,mode=755 full $directory
+cp "$run/before" $file
+dd if=/dev/zero of=$directory/other bs=4k status=none 2>/dev/null
+refused_here full "No space left on device"
+unchanged full
+umount $directory
+mount -t tmpfs -o size=1m,nr_inodes=3,mode=755 full $directory
+cp "$run/before" $file
+: >$directory/other
+refused_here "no inode" "No space left on device"
+unchanged "no inode"
+umount $directory
+mount --bind $directory $directory
+mount -o remount,ro,bind $directory
+refused_here read-only "Read-only file system"
+unchanged read-only
+umount $directory
+
+for target in /etc/tlob/tlobd.conf /nowhere $directory; do
+        before=$(cat /etc/tlob/tlobd.conf)
+        runuser -u exporter -- ln -sfn "$target" $file
+        check "a link to $target: it is written" systemctl start tlob-metrics
+        check "a link to $target: in its place" [ ! -L $file ]
+        equal "a link to $target: which was not followed" "$(cat /etc/tlob/tlobd.conf)" "$before"
+done
+check "nothing was made there" [ ! -e /nowhere ]
+
+# The directory of another one: its owner's, root's, and that of root where somebody else leads.
+mv $directory $directory.old
+install -d -o exporter /srv/exporter
+install -d /srv/root
+parent=${directory%/*}
+chown exporter "$parent"
+runuser -u exporter -- ln -s /srv/exporter $directory
+check "a link to what is its owner's: it is written" systemctl start tlob-metrics
+check "a link to what is its owner's: there" [ -s /srv/exporter/tlob.prom ]
+runuser -u exporter -- ln -sfn /srv/root $directory
+refused_here "a link to what is not" "the directory is another user's link to what is not that user's"
+equal "a link to what is not: nothing is there" "$(ls -A /srv/root)" ""
+ln -sfn /srv/root $directory
+check "a link of root's: it is written" systemctl start tlob-metrics
+check "a link of root's: there" [ -s /srv/root/tlob.prom ]
+rm $directory
+check "none: nothing is done" systemctl start tlob-metrics
+check "none: and none is made" [ ! -e $directory ]
+mv $directory.old $directory
+check "it is there again" systemctl start tlob-metrics
+
 systemctl start tlob-metrics.timer
 systemctl stop tlobd.service
 check "without tlobd, the timer says so" until_true grep -qx 'tlob_up 0' $file
