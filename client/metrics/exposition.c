@@ -3,6 +3,7 @@
 #include "metrics/exposition.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/duration.h"
 
@@ -22,14 +23,24 @@ static void announce(void *userdata, const MetricFamily *family) {
 }
 
 static void write_value(FILE *f, const char *value) {
-        for (; *value != '\0'; value++)
-                if (*value == '\n')
-                        (void) fputs("\\n", f);
-                else {
-                        if (*value == '"' || *value == '\\')
-                                (void) fputc('\\', f);
-                        (void) fputc(*value, f);
-                }
+        for (;;) {
+                size_t n = strcspn(value, "\n\"\\");
+
+                (void) fwrite(value, 1, n, f);
+                if (value[n] == '\0')
+                        return;
+                (void) fputc('\\', f);
+                (void) fputc(value[n] == '\n' ? 'n' : value[n], f);
+                value += n + 1;
+        }
+}
+
+static void write_label(FILE *f, char before, const char *name, const char *value) {
+        (void) fputc(before, f);
+        (void) fputs(name, f);
+        (void) fputs("=\"", f);
+        write_value(f, value);
+        (void) fputc('"', f);
 }
 
 /* extra: one more label, with its value; NULL: there is none. */
@@ -37,17 +48,14 @@ static void write_name(FILE *f, const char *name, const char *suffix, MetricLabe
                        const char *extra, const char *value) {
         char before = '{';
 
-        (void) fprintf(f, "%s%s", name, suffix);
+        (void) fputs(name, f);
+        (void) fputs(suffix, f);
         for (; *labels; labels += 2) {
-                (void) fprintf(f, "%c%s=\"", before, labels[0]);
-                write_value(f, labels[1]);
-                (void) fputc('"', f);
+                write_label(f, before, labels[0], labels[1]);
                 before = ',';
         }
         if (extra) {
-                (void) fprintf(f, "%c%s=\"", before, extra);
-                write_value(f, value);
-                (void) fputc('"', f);
+                write_label(f, before, extra, value);
                 before = ',';
         }
         (void) fputs(before == ',' ? "} " : " ", f);

@@ -334,6 +334,10 @@ ROWS = [
     Row("client", "`tlobctl top` of 1000 bindings: CPU time of tlobctl in a second",
         median("client.top.tlobctl"), "ms"),
     Row("client", "`tlobctl top` of 1000 bindings: CPU time of tlobd in a second", median("client.top.tlobd"), "ms"),
+    Row("client", "`tlobctl metrics` of 1000 bindings: CPU time of tlobctl", median("client.metrics.tlobctl"), "ms"),
+    Row("client", "`tlobctl metrics` of 1000 bindings: CPU time of tlobd", median("client.metrics.tlobd"), "ms"),
+    Row("client", "`tlobctl metrics` of 1000 bindings: time", median("client.metrics.time"), "ms"),
+    Row("client", "`tlobctl metrics` of 1000 bindings: the file", median("client.metrics.size", 1 / 1000), "kB"),
     Row("client", "`tlobctl report`, 10000 violations: CPU time", median("client.report"), "ms"),
     Row("client", "`tlobctl report`, 10000 violations: the page", median("client.report.size", 1 / 1000), "kB"),
 ]
