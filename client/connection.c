@@ -152,18 +152,27 @@ static const char *action_of(const char *method) {
         return streq(method, "Verify") ? TLOB_ACTION_INSPECT : TLOB_ACTION_MANAGE_BINDINGS;
 }
 
+static char *explain_absence(const Connection *connection) {
+        const Options *options = connection->options;
+        const char *on = connection_is_local(connection) ? "" : " on ";
+        const char *machine = options->host ?: options->machine ?: "";
+
+        if (restart_finds_no_unit(connection->bus))
+                return sentence_make("tlobd is not installed%s%s: systemd has no tlobd.service; "
+                                     "install the package tlobd",
+                                     on, machine);
+        return sentence_make("tlobd is not running%s%s; start it with 'systemctl%s start tlobd'",
+                             on, machine, options_scope_text(options));
+}
+
 static char *explain(const Connection *connection, const char *member, const sd_bus_error *error) {
         const Options *options = connection->options;
         const char *text = error->message ?: error->name ?: "no reason given";
-        const char *scope = options_scope_text(options);
 
         if (is_verdict(error))
                 return sentence_make("%s", text);
         if (is_not_running(error))
-                return sentence_make("tlobd is not running%s%s; start it with "
-                                     "'systemctl%s start tlobd'",
-                                     connection_is_local(connection) ? "" : " on ",
-                                     options->host ?: options->machine ?: "", scope);
+                return explain_absence(connection);
         if (sd_bus_error_has_name(error, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED))
                 return sentence_make("This needs a password; run it as root%s",
                                      options->ask_password ? "" : ", or without --no-ask-password");
@@ -176,13 +185,14 @@ static char *explain(const Connection *connection, const char *member, const sd_
                                      action_of(member), text);
         if (sd_bus_error_has_name(error, SD_BUS_ERROR_NO_REPLY) ||
             sd_bus_error_has_name(error, SD_BUS_ERROR_TIMEOUT))
-                return sentence_make("tlobd did not answer; see 'systemctl%s status tlobd'", scope);
+                return sentence_make("tlobd did not answer; see 'systemctl%s status tlobd'",
+                                     options_scope_text(options));
         if (sd_bus_error_has_name(error, SD_BUS_ERROR_DISCONNECTED))
                 return sentence_make("The connection to the bus is lost");
         if (is_unknown_member(error))
                 return sentence_make("The running tlobd does not know %s; after an update, run "
                                      "'systemctl%s restart tlobd'",
-                                     member, scope);
+                                     member, options_scope_text(options));
         return sentence_make("tlobd could not do it: %s", text);
 }
 

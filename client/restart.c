@@ -12,23 +12,30 @@
 
 #include "restart.h"
 
-#include <stdbool.h>
-
 #include "base/cleanup.h"
 #include "base/clock.h"
 
 #define WAIT_NS   UINT64_C(5000000000)
 #define LOOK_USEC UINT64_C(200000)
 
+static int ask_of_unit(sd_bus *bus, const char *property, char **ret) {
+        return sd_bus_get_property_string(bus, "org.freedesktop.systemd1",
+                                          "/org/freedesktop/systemd1/unit/tlobd_2eservice",
+                                          "org.freedesktop.systemd1.Unit", property, NULL, ret);
+}
+
+bool restart_finds_no_unit(sd_bus *bus) {
+        _cleanup_free_ char *state = NULL;
+
+        return ask_of_unit(bus, "LoadState", &state) >= 0 && streq(state, "not-found");
+}
+
 /* Is systemd about to start it, or has it done so just now? */
 static bool is_coming(sd_bus *bus) {
         static const char *const states[] = { "active", "reloading", "activating", "deactivating" };
         _cleanup_free_ char *state = NULL;
 
-        if (sd_bus_get_property_string(bus, "org.freedesktop.systemd1",
-                                       "/org/freedesktop/systemd1/unit/tlobd_2eservice",
-                                       "org.freedesktop.systemd1.Unit", "ActiveState", NULL,
-                                       &state) < 0)
+        if (ask_of_unit(bus, "ActiveState", &state) < 0)
                 return false;
         for (size_t i = 0; i < ELEMENTSOF(states); i++)
                 if (streq(state, states[i]))

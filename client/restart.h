@@ -2,6 +2,7 @@
 #ifndef RESTART_H
 #define RESTART_H
 
+#include <stdbool.h>
 #include <systemd/sd-bus.h>
 
 #include "tlob-bus.h"
@@ -17,5 +18,8 @@
  * wants to wait, or another negative errno when the bus is gone.
  */
 int restart_wait(sd_bus *bus);
+
+/* Does systemd say that it has no unit of tlobd? */
+bool restart_finds_no_unit(sd_bus *bus);
 
 #endif

@@ -62,15 +62,24 @@ static int get_tlobd_state(sd_bus *bus, const char *path, const char *interface,
         Fake *fake = userdata;
         int r;
 
-        r = sd_bus_message_append(reply, "s", fake->unit_state);
+        r = sd_bus_message_append(reply, "s", fake->unit_state ?: "inactive");
         if (r < 0 || fake->looks == 0 || --fake->looks > 0)
                 return r;
         return sd_bus_request_name_async(bus, NULL, TLOB_BUS_NAME, 0, on_acquired, NULL);
 }
 
+static int get_tlobd_load_state(sd_bus *bus, const char *path, const char *interface,
+                                const char *property, sd_bus_message *reply, void *userdata,
+                                sd_bus_error *error) {
+        const Fake *fake = userdata;
+
+        return sd_bus_message_append(reply, "s", fake->unit_state ? "loaded" : "not-found");
+}
+
 static const sd_bus_vtable tlobd_vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_PROPERTY("ActiveState", "s", get_tlobd_state, 0, 0),
+        SD_BUS_PROPERTY("LoadState", "s", get_tlobd_load_state, 0, 0),
         SD_BUS_VTABLE_END,
 };
 

@@ -9,7 +9,7 @@ int fake_systemd_start(Fake *fake);
 
 /*
  * tlobd goes from the bus, and its unit has that state. When somebody has looked at this so often,
- * it is back; 0: it never is.
+ * it is back; 0: it never is. NULL: there is no such unit.
  */
 int fake_systemd_take_away(Fake *fake, const char *unit_state, unsigned looks);
 

@@ -8,10 +8,10 @@
  * It tells by sd_notify() when it has its name. Lines on standard input make it send signals
  * ("violation", "other", "completed", "hostile-violation", "flood", "lost", "strange"), change the
  * bindings ("work", "ended", "empty", "many", "marks", "hostile"), or go from the bus as if systemd
- * restarted it ("crash"), did so for ever ("loop") or had given up ("fail"); it ends with the
- * input, or by SIGTERM. What no real daemon would do, so that a test can see it: StateReason of a
- * binding that was added has the flags and properties as they came, and the name "denied" stands
- * for a caller without rights.
+ * restarted it ("crash"), did so for ever ("loop"), had given up ("fail") or had no unit of it
+ * ("uninstall"); it ends with the input, or by SIGTERM. What no real daemon would do, so that a
+ * test can see it: StateReason of a binding that was added has the flags and properties as they
+ * came, and the name "denied" stands for a caller without rights.
  */
 
 #include <err.h>
@@ -472,6 +472,8 @@ static int obey(Fake *fake, const char *command) {
                 return fake_systemd_take_away(fake, "activating", 0);
         if (streq(command, "fail\n"))
                 return fake_systemd_take_away(fake, "failed", 0);
+        if (streq(command, "uninstall\n"))
+                return fake_systemd_take_away(fake, NULL, 0);
         if (streq(command, "strange\n"))
                 return sd_bus_emit_signal(fake->bus, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE,
                                           "Violation", "i", 1);

@@ -88,6 +88,11 @@ check "looking waits for a daemon that is restarted" tlobctl show asked
 systemctl stop tlobd
 refuse "looking starts no daemon" 1 "tlobd is not running; start it with 'systemctl start tlobd'" tlobctl
 equal "it is still stopped" "$(systemctl is-active tlobd)" inactive
+mv /lib/systemd/system/tlobd.service "$run"
+systemctl daemon-reload
+refuse "where there is none, it says so" 1 "tlobd is not installed: systemd has no tlobd.service; install the package tlobd" tlobctl
+mv "$run/tlobd.service" /lib/systemd/system
+systemctl daemon-reload
 check "changing something does" tlobctl set-budget asked 2s
 equal "it runs" "$(systemctl is-active tlobd)" active
 matches "and says that the budget is not what is configured" "$(tlobctl show asked)" \
