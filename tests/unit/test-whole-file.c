@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * whole-file.h, where a directory's owner changes it at the worst moment, and on a file system that
+ * makes no files without a name. What else there is to it is in tests/client/test-metrics.
+ */
+
+#include "whole-file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "temporary.h"
+#include "test.h"
+
+static bool needs_name;       /* the file system */
+static void (*changes)(void); /* what is looked at, as soon as it has been */
+static Temporary tmp;
+
+/* As the calls are named where sizes of files have 64 bits. */
+int __real_openat64(int directory, const char *path, int flags, ...);
+int __wrap_openat64(int directory, const char *path, int flags, ...);
+int __real_fstatat64(int directory, const char *path, struct stat *st, int flags);
+int __wrap_fstatat64(int directory, const char *path, struct stat *st, int flags);
+
+int __wrap_openat64(int directory, const char *path, int flags, ...) {
+        if (needs_name && (flags & O_TMPFILE) == O_TMPFILE) {
+                errno = EOPNOTSUPP;
+                return -1;
+        }
+        return __real_openat64(directory, path, flags, 0600);
+}
+
+int __wrap_fstatat64(int directory, const char *path, struct stat *st, int flags) {
+        int r = __real_fstatat64(directory, path, st, flags);
+
+        if (changes)
+                changes();
+        return r;
+}
+
+static int give_text(FILE *f, const void *userdata) {
+        (void) fputs(userdata, f);
+        return 0;
+}
+
+static int write_text(const char *name, const char *text) {
+        return whole_file_write(temporary_path(&tmp, name), give_text, text);
+}
+
+static void assert_text(const char *name, const char *expected) {
+        char text[64] = "";
+        FILE *f = fopen(temporary_path(&tmp, name), "re");
+
+        assert_non_null(f);
+        (void) fread(text, 1, sizeof(text) - 1, f);
+        (void) fclose(f);
+        assert_string_equal(text, expected);
+}
+
+static void assert_alone(void) {
+        DIR *directory = opendir(tmp.path);
+        size_t n = 0;
+
+        assert_non_null(directory);
+        while (readdir(directory))
+                n++;
+        (void) closedir(directory);
+        assert_int_equal(n, 3);
+}
+
+static int set_up(void **state) {
+        temporary_init(&tmp);
+        return 0;
+}
+
+static int tear_down(void **state) {
+        needs_name = false;
+        changes = NULL;
+        temporary_done(&tmp);
+        return 0;
+}
+
+static void test_file_with_name(void **state) {
+        needs_name = true;
+        assert_ok(write_text("file", "old"));
+        assert_ok(write_text("file", "new"));
+        assert_text("file", "new");
+        assert_alone();
+}
+
+static void test_full(void **state) {
+        struct rlimit before, limit;
+
+        assert_ok(write_text("file", "old"));
+        assert_ok(getrlimit(RLIMIT_FSIZE, &before));
+        limit = before;
+        limit.rlim_cur = 2;
+        for (int i = 0; i < 2; i++) {
+                int r;
+
+                needs_name = i == 1;
+                assert_ok(setrlimit(RLIMIT_FSIZE, &limit));
+                r = write_text("file", "new");
+                assert_ok(setrlimit(RLIMIT_FSIZE, &before));
+                assert_int_equal(r, -EFBIG);
+                assert_text("file", "old");
+                assert_alone();
+        }
+}
+
+static void make_pipe(void) {
+        (void) unlink(temporary_path(&tmp, "file"));
+        assert_ok(mkfifo(temporary_path(&tmp, "file"), 0600));
+}
+
+static void become_link(void) {
+        _cleanup_free_ char *target = strdup(temporary_path(&tmp, "target"));
+
+        assert_non_null(target);
+        assert_ok(unlink(temporary_path(&tmp, "file")));
+        assert_ok(symlink(target, temporary_path(&tmp, "file")));
+}
+
+static void become_file(void) {
+        assert_ok(unlink(temporary_path(&tmp, "file")));
+        temporary_write(&tmp, "file", "keep");
+}
+
+/* A pipe would be written to. */
+static void test_changing(void **state) {
+        temporary_write(&tmp, "target", "keep");
+        make_pipe();
+        changes = become_link;
+        assert_int_equal(write_text("file", "text"), -ELOOP);
+        assert_text("target", "keep");
+
+        make_pipe();
+        changes = become_file;
+        assert_int_equal(write_text("file", "text"), -EBUSY);
+        assert_text("file", "keep");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_file_with_name, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_changing, set_up, tear_down),
+        };
+
+        (void) signal(SIGXFSZ, SIG_IGN);
+        (void) alarm(5);
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
