@@ -20,7 +20,8 @@ GOES_ON = re.compile(r"tlob_(windows|violations|violations_suppressed|reports_lo
                      r"windows_without_traps)_total|tlob_window_seconds_(bucket|count|sum)")
 SAMPLE = re.compile(r'((\w+)(?:\{((?:\w+="(?:[^"\\\n]|\\.)*",?)+)\})?) (-?[0-9.]+(?:e[+-]?\d+)?|\+Inf|NaN)')
 OF_BINDING = ("tlob_binding_state", "tlob_windows_total", "tlob_violations_total", "tlob_window_seconds_count",
-              "tlob_windows_ended_total", "tlob_window_state_seconds_total", "tlob_windows_open", "tlob_budget_seconds")
+              "tlob_windows_ended_total", "tlob_window_state_seconds_total", "tlob_windows_open", "tlob_budget_seconds",
+              "tlob_probes_seconds_total")
 
 
 def read(text):
