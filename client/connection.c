@@ -40,6 +40,14 @@ bool connection_is_local(const Connection *connection) {
         return !connection->options->host && !connection->options->machine;
 }
 
+int connection_complain_elsewhere(const Connection *connection, const char *what) {
+        const Options *options = connection->options;
+
+        warnx("%s can only be read on its own machine; log in there with '%s %s', and run tlobctl",
+              what, options->host ? "ssh" : "machinectl shell", options->host ?: options->machine);
+        return -EOPNOTSUPP;
+}
+
 static int complain_open(const Options *options, int r) {
         errno = -r;
         if (options->host)

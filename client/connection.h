@@ -30,6 +30,9 @@ int connection_open(Connection *connection);
 /* True if the daemon's clock is ours: neither --host= nor --machine= was given. */
 bool connection_is_local(const Connection *connection);
 
+/* Says where files of another machine, "The journal" or such, can be read. Returns -EOPNOTSUPP. */
+int connection_complain_elsewhere(const Connection *connection, const char *what);
+
 /* Begins a call of a method of the manager (path NULL) or another object, and connects for it. */
 int connection_new_call(Connection *connection, const char *path, const char *interface,
                         const char *method, sd_bus_message **ret);

@@ -30,10 +30,8 @@ int journal_open_for(const Connection *connection, const char *directory, sd_jou
         _cleanup_(sd_journal_closep) sd_journal *journal = NULL;
         int r;
 
-        if (!directory && !connection_is_local(connection)) {
-                warnx("The journal can only be read on this machine; use ssh or machinectl shell");
-                return -EOPNOTSUPP;
-        }
+        if (!directory && !connection_is_local(connection))
+                return connection_complain_elsewhere(connection, "The journal");
         if (directory)
                 r = sd_journal_open_directory(&journal, directory, 0);
         else

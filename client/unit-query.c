@@ -168,11 +168,8 @@ int unit_files_query(Connection *connection, const char *name, UnitFiles *ret) {
         r = complete_name(name, &id, &asked);
         if (r < 0)
                 return connection_complain_reply(r);
-        if (!connection_is_local(connection)) {
-                warnx("The files of units can only be read on this machine; leave out --host= and "
-                      "--machine=");
-                return -EOPNOTSUPP;
-        }
+        if (!connection_is_local(connection))
+                return connection_complain_elsewhere(connection, "What is in files of a unit");
         r = connection_open(connection);
         if (r < 0)
                 return r;

@@ -518,7 +518,7 @@ ExitStatus verb_functions(Client *client, int argc, char **argv) {
         int r;
 
         if (!connection_is_local(&client->connection)) {
-                warnx("Files can only be read on this machine; leave out --host= and --machine=");
+                (void) connection_complain_elsewhere(&client->connection, "A program or library");
                 return STATUS_FAILED;
         }
         r = show(client, argv[0], argc > 1 ? argv[1] : NULL);

@@ -121,7 +121,11 @@ static int show_books(Output *output, json_object *bindings) {
 static void hint(const Options *options, uint64_t n, uint64_t n_failed) {
         const char *scope = options_scope_text(options);
 
-        if (n == 0)
+        if (n == 0 && (options->host || options->machine))
+                (void) printf("\nThere are no bindings yet. 'tlobctl%s add-binding' tries one "
+                              "until the next boot;\nsee tlobctl(1).\n",
+                              scope);
+        else if (n == 0)
                 (void) printf(
                         "\nThere are no bindings yet. 'tlobctl%s edit UNIT' writes some for a "
                         "service, and\n'tlobctl%s add-binding' tries one until the next %s; "
