@@ -225,6 +225,12 @@ typedef struct BackendOps {
         BindingLimit *(*kept_limit)(Backend *backend, uint32_t index);
 
         /*
+         * After a new() that has set its probes anew, and left kept_fds to the caller: whether what
+         * the daemon before has counted goes on all the same. NULL: it does not.
+         */
+        bool (*has_carried)(Backend *backend);
+
+        /*
          * What was counted before the probes of a binding were set here: noted for the next daemon,
          * in place of what was noted before, and kept as by keep(). NULL: it is not kept.
          */

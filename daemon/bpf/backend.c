@@ -542,6 +542,7 @@ const BackendOps backend_bpf_ops = {
         .kept_lost = bpf_backend_kept_lost,
         .kept_unwritten = bpf_backend_kept_unwritten,
         .kept_limit = bpf_backend_kept_limit,
+        .has_carried = bpf_backend_has_carried,
         .keep_past = bpf_backend_keep_past,
         .add_past = bpf_backend_add_past,
         .statistics = bpf_backend_statistics,

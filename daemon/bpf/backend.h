@@ -188,6 +188,7 @@ void bpf_backend_leave_predecessor(BpfBackend *b);
 int bpf_backend_finish(Backend *backend);
 int bpf_backend_keep(Backend *backend, int ret_fds[static BACKEND_N_KEPT]);
 int bpf_backend_find_kept(int keep_fd, int ret_fds[static BACKEND_N_KEPT]);
+bool bpf_backend_has_carried(Backend *backend);
 uint64_t *bpf_backend_kept_lost(Backend *backend);
 uint64_t *bpf_backend_kept_unwritten(Backend *backend);
 BindingLimit *bpf_backend_kept_limit(Backend *backend, uint32_t index);

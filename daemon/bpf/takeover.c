@@ -357,6 +357,10 @@ int bpf_backend_find_kept(int keep_fd, int ret_fds[static BACKEND_N_KEPT]) {
         return pin_directory_find(keep_fd, &ret_fds[0], &ret_fds[1]);
 }
 
+bool bpf_backend_has_carried(Backend *backend) {
+        return BPF(backend)->carried;
+}
+
 uint64_t *bpf_backend_kept_lost(Backend *backend) {
         const BpfBackend *b = BPF(backend);
 

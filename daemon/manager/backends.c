@@ -344,17 +344,34 @@ static void slot_clear(Slot *slot) {
         slot->n_bindings = 0;
 }
 
+/* Of the tlobd before, which has left something. */
+static void log_inherited(const Slot *slot, bool goes_on) {
+        const BackendOps *ops = slot->ops;
+
+        if (goes_on)
+                log_info("Back end '%s' goes on where the tlobd before this one stood.", ops->name);
+        else if (ops->has_carried && ops->has_carried(slot->backend))
+                log_notice(
+                        "Back end '%s' sets all probes anew, as the tlobd before this one was of "
+                        "another version, or had other limits; counters go on.",
+                        ops->name);
+        else
+                log_notice(
+                        "Back end '%s' sets all probes anew, and counters begin at zero: what the "
+                        "tlobd before this one has left is of a version with others.",
+                        ops->name);
+}
+
 /* What it goes on with is in the right hands already. */
 static void slot_keep(Slot *slot) {
         bool goes_on = slot->kept_fds[0] < 0 && slot->was_inherited;
         int fds[BACKEND_N_KEPT], r;
 
+        if (slot->was_inherited)
+                log_inherited(slot, goes_on);
         slot_forget_kept(slot);
         slot->was_inherited = false;
         slot->unfinished = slot->unfinished && !slot->backends->is_finished;
-        if (goes_on)
-                log_info("Back end '%s' goes on where the tlobd before this one stood.",
-                         slot->ops->name);
         if (goes_on || !slot->ops->keep)
                 return;
         r = slot->ops->keep(slot->backend, fds);
