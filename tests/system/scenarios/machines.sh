@@ -258,6 +258,19 @@ matches "with the binding" "$page" 'worker.service/a'
 refuse "and a gate for web7, by its own bindings" 1 '^violated$' tlobctl --host=web7 is-ok --directory=$collected --since=1h worker
 refuse "of which this machine has none" 4 'There is no binding' tlobctl is-ok --directory=$collected --since=1h worker
 
+# Who collects is away for a while.
+systemctl stop systemd-journal-remote.socket systemd-journal-remote
+check "web7 goes on without" systemctl --host=web7 start worker
+check "and has more violations" until_true has_violations
+check "until it stops" systemctl --host=web7 stop worker
+refuse "which nobody collects" 1 '' all_arrived
+check "who collects is back" systemctl start systemd-journal-remote.socket
+all_arrived_later() {
+        [ "$(found | sort -u)" = "$(of_web7)" ]
+}
+check "and gets them all" until_true all_arrived_later
+echo "# of $(of_web7 | wc -l) violations came more than once: $(found | uniq -d | wc -l)"
+
 # When web7 is switched off, who watches it hears of it.
 tlobctl --machine=web7 monitor >"$run/monitor" 2>&1 &
 monitor=$!
