@@ -93,7 +93,7 @@ start_fresh
 check "this machine collects journals" systemctl start systemd-journal-remote.socket systemd-machined
 check "web7 boots" systemd-run --quiet --unit=web7 --property=Type=notify --property=Delegate=yes --property=KillMode=mixed \
         systemd-nspawn --quiet --directory="$root" --machine=web7 --keep-unit --notify-ready=yes --network-veth \
-        --capability=all --system-call-filter='bpf perf_event_open' --console=read-only --boot
+        --system-call-filter='bpf perf_event_open' --console=read-only --boot
 ip link set ve-web7 up
 ip addr add 192.0.2.1/24 dev ve-web7
 
