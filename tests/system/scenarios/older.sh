@@ -75,11 +75,12 @@ counted=$(windows)
 "$victim" 'a(' sleep:5000000000 ')' >/dev/null &
 process=$!
 pid=$(main_pid)
+cursor=$(journalctl --boot -q -n 0 --show-cursor | sed -n 's/^-- cursor: //p')
 check "it can be upgraded, with a window open" dpkg --install "${newer[@]}"
 check "it is another daemon" started_anew "$pid"
 check "all are measured again" until_true all_active
 equal "they are the same, with their budgets" "$(budgets)" "$(cat "$run/budgets")"
-journalctl --boot -q -o cat -u tlobd --grep='tlobd before' >"$run/said"
+journalctl --after-cursor="$cursor" -q -o cat -u tlobd --grep='tlobd before' >"$run/said"
 echo "# from $from: $(cat "$run/said")"
 echo "# windows before: $counted, after: $(windows)"
 if grep -q 'counters begin at zero' "$run/said"; then
