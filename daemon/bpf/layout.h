@@ -535,6 +535,10 @@ struct tlob_task {
         __u32 unwinding_epoch; /* the last one in which its process was told; 0: it was not */
         __u32 lane;            /* the index of its lane, plus one; 0: it has none */
         __u32 throttled;       /* it waits, and did for its quota when that was looked at last */
+        __u32 listed;          /* it waits, and is among the waiters of its CPU */
+        __u32 reserved;
+        __u64 throttled_ns; /* what the kernel had counted of that by then; see quota.bpf.h */
+        __u64 quota_ns;     /* of the throttle that went on then, what need not be credited */
         __u64 n_sleeps;
         __u64 slept_ns;                    /* when the last one began */
         __u64 over_sleep;                  /* the last in which the budget of a window ran out */

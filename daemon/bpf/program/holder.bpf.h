@@ -3,6 +3,7 @@
 #define BPF_PROGRAM_HOLDER_BPF_H
 
 #include "bpf/program/cause.bpf.h"
+#include "bpf/program/quota.bpf.h"
 
 /*
  * Who has the CPU that a task in a window waits for. While somebody waits for a CPU, each task that
@@ -10,8 +11,8 @@
  * what they had at its start, and the difference is what they took from it.
  *
  * One whose CPU quota is used up would not get the CPU from anybody: the time goes to the quota,
- * which stands among the holders, though nobody, or anybody, may have the CPU meanwhile. That is
- * looked at when one of them leaves it, and is for the time until the next does.
+ * which stands among the holders, though nobody, or anybody, may have the CPU meanwhile
+ * (quota.bpf.h). That is known also of those who have no place in the list.
  *
  * Changes to the list of a CPU exclude each other: whoever switches or wakes there has the lock of
  * its run queue.
@@ -29,24 +30,6 @@ static __always_inline __u32 task_cpu(struct task_struct *task)
 }
 
 #define HOLDER_QUOTA (~0U) /* in kernel_tid */
-
-#define MAX_RT_PRIO 100
-
-/*
- * Is the quota of that task used up? Since Linux 6.18 a task is put aside on its way out of the
- * kernel; before, its queue was, with all that are on it.
- */
-static __always_inline bool task_is_throttled(const struct tlob_task *t)
-{
-	struct task_struct *task = (struct task_struct *)t->task;
-
-	if (bpf_core_field_exists(task->throttled))
-		return BPF_CORE_READ(task, throttled);
-	if (!bpf_core_field_exists(task->se.cfs_rq->throttle_count))
-		return false;
-	return BPF_CORE_READ(task, prio) >= MAX_RT_PRIO &&
-	       BPF_CORE_READ(task, se.cfs_rq, throttle_count) > 0;
-}
 
 /* That task has the CPU from now on. In this order: see holder_copy(). */
 static __always_inline void cpu_note(struct tlob_cpu *c, struct task_struct *task, __u64 now)
@@ -80,7 +63,8 @@ static __always_inline void waiter_add(struct tlob_task *t, __u32 slot, __u32 cp
 	int i;
 
 	t->wait_cpu = cpu;
-	t->throttled = task_is_throttled(t);
+	quota_look(t, now);
+	t->listed = false;
 	if (!c)
 		return;
 #pragma unroll
@@ -98,7 +82,8 @@ static __always_inline void waiter_add(struct tlob_task *t, __u32 slot, __u32 cp
 		cpu_note(c, next, now);
 	else if (alone)
 		c->kernel_tid = 0;
-	if (known || place >= TLOB_CPU_WAITERS_MAX)
+	t->listed = known || place < TLOB_CPU_WAITERS_MAX;
+	if (known || !t->listed)
 		return;
 	c->waiters[place] = slot + 1;
 	count(n_waiters);
@@ -127,42 +112,46 @@ static __always_inline __u32 holder_place(const struct tlob_task *t, __u32 kerne
 	return least;
 }
 
+/* Credits it with some of the time before now. */
+static __always_inline void holder_add(struct tlob_task *t, __u32 kernel_tid,
+				       const struct tlob_peer *peer, __u64 ns, __u64 now)
+{
+	__u32 place = holder_place(t, kernel_tid) & (TLOB_HOLDERS_MAX - 1);
+	struct tlob_holder *holder = &t->holders[place];
+
+	if (holder->kernel_tid != kernel_tid) {
+		WRITE_ONCE(t->holder_ns[place], 0);
+		holder->since_ns = now - ns;
+		holder->kernel_tid = kernel_tid;
+	}
+	/* It may have another name by now. */
+	holder->peer = *peer;
+	if (kernel_tid == HOLDER_QUOTA) {
+		holder->peer.kind = TLOB_PEER_QUOTA;
+		holder->peer.time_ns = now; /* nobody need be known */
+	}
+	WRITE_ONCE(t->holder_ns[place], t->holder_ns[place] + ns);
+}
+
 /*
- * Credits it, or the quota, with the time since then. Global, so that the verifier looks at it
+ * Credits it, and the quota, with the time since then. Global, so that the verifier looks at it
  * once.
  */
 __noinline int holder_credit(__u32 slot, const struct holding *by, __u64 since_ns)
 {
 	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
-	struct tlob_holder *holder;
-	__u32 place, kernel_tid;
-	bool throttled;
+	__u64 ns, of_quota;
 
 	if (!t || !by)
 		return 0;
-	throttled = t->throttled;
-	kernel_tid = throttled ? HOLDER_QUOTA : by->kernel_tid;
-	t->throttled = task_is_throttled(t);
-	if (!kernel_tid)
-		return 0;
 	if (since_ns < t->last_ns)
 		since_ns = t->last_ns;
-	if (by->now <= since_ns)
-		return 0;
-	place = holder_place(t, kernel_tid) & (TLOB_HOLDERS_MAX - 1);
-	holder = &t->holders[place];
-	if (holder->kernel_tid != kernel_tid) {
-		WRITE_ONCE(t->holder_ns[place], 0);
-		holder->since_ns = since_ns;
-		holder->kernel_tid = kernel_tid;
-	}
-	/* It may have another name by now. */
-	holder->peer = by->peer;
-	if (throttled) {
-		holder->peer.kind = TLOB_PEER_QUOTA;
-		holder->peer.time_ns = by->now; /* nobody need be known */
-	}
-	WRITE_ONCE(t->holder_ns[place], t->holder_ns[place] + (by->now - since_ns));
+	ns = by->now > since_ns ? by->now - since_ns : 0;
+	of_quota = quota_take(t, ns);
+	if (of_quota)
+		holder_add(t, HOLDER_QUOTA, &by->peer, of_quota, by->now);
+	if (by->kernel_tid && ns > of_quota)
+		holder_add(t, by->kernel_tid, &by->peer, ns - of_quota, by->now);
 	return 0;
 }
 
@@ -251,6 +240,20 @@ __noinline int waiter_moves(__u32 slot, __u64 now)
 	return 0;
 }
 
+/*
+ * The task in that slot gets its CPU, and has waited in no list: who had it is not known, but what
+ * of the time was the quota's is. Global, as above.
+ */
+__noinline int waiter_arrives(__u32 slot)
+{
+	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
+	struct holding by = { .now = bpf_ktime_get_ns() };
+
+	if (t)
+		holder_credit(slot, &by, t->last_ns);
+	return 0;
+}
+
 /* How long a holder kept a window waiting. */
 static __always_inline __u64 held_ns(const struct tlob_task *t, const struct tlob_window *w,
 				     __u32 place)
@@ -266,7 +269,7 @@ static __always_inline __u64 held_now_ns(const struct tlob_task *t, const struct
 {
 	__u64 since = READ_ONCE(c->since_ns);
 
-	if (since < t->last_ns)
+	if (since < t->last_ns || !t->listed)
 		since = t->last_ns;
 	return now > since ? now - since : 0;
 }
@@ -317,7 +320,7 @@ static __always_inline void holder_tell(struct tlob_peer *to, const struct tlob_
 	to->time_ns = 0;
 	if (!waiting_ns)
 		return;
-	if (c && READ_ONCE(t->throttled))
+	if (c && READ_ONCE(t->throttled) && task_is_throttled(t))
 		kernel_tid = HOLDER_QUOTA;
 	found = holder_find(slot, place, waiting_ns, kernel_tid,
 			    kernel_tid ? held_now_ns(t, c, now) : 0);

@@ -180,6 +180,10 @@ struct rq {
 struct cfs_rq {
 	struct rq *rq;
 	int throttle_count; /* how many quotas are used up, here and above; CONFIG_CFS_BANDWIDTH */
+	/* For how long some were: by a clock that is near enough, and, since Linux 6.6, by rq's. */
+	__u64 throttled_clock_pelt_time;
+	__u64 throttled_clock_self_time;
+	__u64 throttled_clock_self; /* since when some are, while a task waits there; 0: none is */
 };
 
 struct sched_entity {

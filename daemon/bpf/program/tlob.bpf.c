@@ -93,6 +93,17 @@ static __always_inline void task_begins_to_sleep(void *ctx, struct tlob_task *t,
 	task_enter(t, slot, TLOB_SLEEPING, now);
 }
 
+static __always_inline void task_gets_cpu(struct tlob_task *t, __u32 slot, struct task_struct *task,
+					  __u64 now)
+{
+	if (t->state == TLOB_SLEEPING)
+		task_found_awake(t, task, now);
+	else if (t->state == TLOB_WAITING && !t->listed && task_has_windows(t))
+		waiter_arrives(slot);
+	task_enter(t, slot, TLOB_RUNNING, now);
+	t->arrived = true;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
@@ -148,10 +159,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 			task_begins_to_sleep(ctx, out, out_slot, now);
 	}
 	if (in) {
-		if (in->state == TLOB_SLEEPING)
-			task_found_awake(in, next, now);
-		task_enter(in, in_slot, TLOB_RUNNING, now);
-		in->arrived = true;
+		task_gets_cpu(in, in_slot, next, now);
 		timer_fetch(in, in_slot, now);
 	}
 	return 0;

@@ -29,6 +29,8 @@ disk=$(lsblk -no PKNAME "$(findmnt -no SOURCE /)")
 
 service quota "$victim a( spin:300000000 )" 'CPUQuota=10%' '[X-Tlob a]' 'Function=victim_a' 'BudgetSec=100ms'
 service beside "$victim a( spin:300000000 )" 'CPUQuota=10%' '[X-Tlob a]' 'Function=victim_a' 'BudgetSec=100ms'
+service hogged "$victim a( spin:650000000 )" 'CPUQuota=20%' 'CPUAffinity=0' '[X-Tlob a]' 'Function=victim_a' 'BudgetSec=100ms'
+service many "$victim threads:16 ( a( spin:1000000000 ) )" 'CPUQuota=10%' 'CPUAffinity=0' '[X-Tlob a]' 'Function=victim_a' 'BudgetSec=500ms'
 printf '[Service]\nExecStart=%s spin:100000000000\nNice=19\n' "$victim" >"$etc/idler.service"
 service free "$victim a( spin:300000000 )" '[X-Tlob a]' 'Function=victim_a' 'BudgetSec=100ms'
 service disk "/bin/dd if=/var/tlob-big of=/dev/null bs=256K count=2 iflag=direct" "IOReadBandwidthMax=/dev/$disk 200K" \
@@ -52,6 +54,28 @@ for name in quota beside; do
         matches "$name: people are told" "$(tlobctl violations -b $name.service/a)" 'held back by its CPU quota'
 done
 systemctl stop idler.service
+
+# The quota is there again before the CPU is, which another one has for longer than it was used up. That one leaves in
+# time, lest the kernel lends the CPU, and the quota is overdrawn.
+install "$victim" /usr/local/bin/hog
+systemctl start --no-block hogged.service
+until grep -qs '^nr_throttled [1-9]' /sys/fs/cgroup/system.slice/hogged.service/cpu.stat; do
+        :
+done
+taskset --cpu-list 0 chrt --fifo 50 /usr/local/bin/hog spin:600000000
+end=$(last_end hogged.service/a)
+jq -r .message <<<"$end" | sed 's/^/# /'
+holds "another one that has the CPU for longer is the cause" "$end" '.by | startswith("hog[")'
+
+# Of more tasks than have a place in the list of those that wait for a CPU.
+systemctl start many.service
+journalctl --sync
+n=$(journalctl --boot -t tlob -o json TLOB_BINDING=many.service/a | jq -s 'map(select(.TLOB_END != null)) | length')
+echo "# $n of the windows of many tasks have ended"
+check "there are many" [ "$n" -eq 16 ]
+equal "each says that a quota held it back" "$(journalctl --boot -t tlob -o json TLOB_BINDING=many.service/a |
+        jq -r 'select(.TLOB_END != null) | .TLOB_PREEMPTED_BY' | sort | uniq -c | xargs)" "$n CPU quota"
+
 systemctl start free.service
 end=$(last_end free.service/a)
 holds "without it, the same is running" "$end" '.running > .waiting and .unit == "free.service"'
@@ -62,6 +86,6 @@ holds "a slow disk is sleeping" "$end" '.sleeping > 0.6 * .elapsed and .unit == 
 matches "in a function of the kernel that waits for it" "$(tlobctl violations -j -b disk.service/read | jq -r '.[0].BlockedIn')" 'io|wait|bio'
 echo "# blocked in $(tlobctl violations -j -b disk.service/read | jq -r '.[0].BlockedIn')"
 
-rm "$etc"/{quota,beside,idler,free,disk}.service /var/tlob-big
+rm "$etc"/{quota,beside,hogged,many,idler,free,disk}.service /var/tlob-big
 systemctl daemon-reload
 finish
