@@ -83,8 +83,7 @@ static int write_into(int directory, const char *path, int flags, const char *te
 static bool is_output(const struct stat *st) {
         struct stat output;
 
-        return fstat(STDOUT_FILENO, &output) >= 0 && st->st_dev == output.st_dev &&
-               st->st_ino == output.st_ino;
+        return fstat(STDOUT_FILENO, &output) >= 0 && stat_is_of_same_file(st, &output);
 }
 
 /* Links there are the kernel's or root's. Others can lead to what their owner may not write. */

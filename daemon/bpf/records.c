@@ -15,7 +15,7 @@
 
 #define STOP (-ECANCELED) /* enough for now: returned by the handler, and so by ring_consume() */
 
-static Peer peer_from_record(const struct tlob_peer *peer) {
+Peer record_read_peer(const struct tlob_peer *peer) {
         Peer p = {
                 .is_known = peer->time_ns != 0,
                 .kind = peer->kind,
@@ -51,8 +51,8 @@ static void report_from_record(const struct tlob_record *record, Report *ret) {
                 report_forget_states(ret);
         memcpy(ret->comm, record->comm, sizeof(record->comm));
         ret->peers = (Peers) {
-                .woken_by = peer_from_record(&record->woken_by),
-                .preempted_by = peer_from_record(&record->preempted_by),
+                .woken_by = record_read_peer(&record->woken_by),
+                .preempted_by = record_read_peer(&record->preempted_by),
         };
 }
 

@@ -46,6 +46,9 @@ typedef struct RecordReader {
         int n;
 } RecordReader;
 
+/* As the programs have noted it. */
+Peer record_read_peer(const struct tlob_peer *peer);
+
 /* handlers and userdata must outlive the reader; the descriptor stays the caller's. */
 int record_reader_init(RecordReader *reader, int map_fd, size_t size,
                        const RecordHandlers *handlers, void *userdata);

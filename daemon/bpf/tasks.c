@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "bpf/layout.h"
+#include "bpf/records.h"
 
 void task_table_init(TaskTable *table, int map_fd, size_t n, const uint32_t *end) {
         *table = (TaskTable) {
@@ -112,6 +113,20 @@ static uint64_t read_totals(const struct tlob_task *t, uint64_t totals[static TL
         return now;
 }
 
+/* As holder_find() of the programs, but for who has the CPU now: that is credited to nobody yet. */
+static Peer read_holder(const struct tlob_task *t, const struct tlob_window *w,
+                        uint64_t waiting_ns) {
+        for (size_t i = 0; i < TLOB_HOLDERS_MAX; i++) {
+                uint64_t ns = __atomic_load_n(&t->holder_ns[i], __ATOMIC_RELAXED);
+
+                if (t->holders[i].since_ns < w->start_ns)
+                        ns -= w->holder_ns[i];
+                if (waiting_ns > 0 && 2 * ns > waiting_ns)
+                        return record_read_peer(&t->holders[i].peer);
+        }
+        return (Peer) {};
+}
+
 static void window_read(const struct tlob_task *t, const struct tlob_window *w, Report *ret) {
         uint64_t totals[TLOB_N_STATES];
         uint32_t state;
@@ -131,7 +146,8 @@ static void window_read(const struct tlob_task *t, const struct tlob_window *w, 
                 ret->cgroup_id = t->keyed.cgroup_id;
                 memcpy(ret->comm, t->keyed.comm, sizeof(t->keyed.comm));
                 report_forget_states(ret);
-        }
+        } else
+                ret->peers.preempted_by = read_holder(t, w, ret->spent_ns[TLOB_WAITING]);
 }
 
 /*

@@ -263,6 +263,42 @@ static void hold_nobody_up(bool now) {
         assert_int_equal(sched_setscheduler(0, now ? SCHED_FIFO : SCHED_OTHER, &priority), 0);
 }
 
+/* A window that ends with its binding has the same to tell as others. */
+static void test_a_waiter_loses_its_binding(void **state) {
+        static const char *const keys[] = {
+                "Executable",       "%v",   "Function", "victim_a", "BudgetSec", "infinity",
+                "WaitingBudgetSec", "40ms", NULL,
+        };
+        _cleanup_(victim_done) Victim victim = {}, other = {};
+        Engine *engine = *state;
+        uint32_t index = engine_add(engine, keys, NULL);
+        const Report *completion;
+        pid_t tid;
+
+        victim_start(&victim, "pin:0 say:ready a( burn:500000000 say:inside )");
+        victim_expect(&victim, "ready");
+        victim_start(&other, "pin:0 say:ready sleep:100000000 spin:200000000");
+        victim_expect(&other, "ready");
+        prefer(&victim, 1);
+        prefer(&other, 2);
+        tid = other.pid;
+        hold_nobody_up(true);
+        victim_continue(&other);
+        victim_continue(&victim);
+        hold_nobody_up(false);
+        victim_finish(&other);
+        victim_expect(&victim, "inside");
+        engine_remove(engine, index, NULL);
+
+        completion = engine_report(engine, REPORT_COMPLETION, index, 0);
+        assert_int_equal(completion->end, TLOB_END_REMOVED);
+        assert_string_equal(completion->comm, "victim");
+        assert_true(completion->peers.preempted_by.is_known);
+        assert_int_equal(completion->peers.preempted_by.tid, tid);
+        victim_continue(&victim);
+        victim_finish(&victim);
+}
+
 /*
  * It waits for one CPU, and then for another, for longer: whoever had the first had not the second.
  */
@@ -350,6 +386,8 @@ ENGINE_TESTS(cause) {
                 cmocka_unit_test_setup_teardown(test_a_sleeper_is_stopped, engine_setup,
                                                 engine_teardown),
                 cmocka_unit_test_setup_teardown(test_a_waiter_was_preempted, engine_setup,
+                                                engine_teardown),
+                cmocka_unit_test_setup_teardown(test_a_waiter_loses_its_binding, engine_setup,
                                                 engine_teardown),
                 cmocka_unit_test_setup_teardown(test_a_cause_belongs_to_its_window, engine_setup,
                                                 engine_teardown),
