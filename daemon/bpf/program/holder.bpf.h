@@ -249,7 +249,8 @@ __noinline int waiter_arrives(__u32 slot)
 	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
 	struct holding by = { .now = bpf_ktime_get_ns() };
 
-	if (t)
+	/* What was looked at belongs to another queue if it was moved. */
+	if (t && t->wait_cpu != TLOB_NO_CPU)
 		holder_credit(slot, &by, t->last_ns);
 	return 0;
 }
@@ -263,13 +264,13 @@ static __always_inline __u64 held_ns(const struct tlob_task *t, const struct tlo
 	return t->holders[place].since_ns >= w->start_ns ? ns : ns - w->holder_ns[place];
 }
 
-/* For how long a CPU that the task waits for has been with whoever has it now. */
+/* For how long a CPU that the task waits for has been with whoever has it now, or the quota. */
 static __always_inline __u64 held_now_ns(const struct tlob_task *t, const struct tlob_cpu *c,
-					 __u64 now)
+					 __u32 kernel_tid, __u64 now)
 {
 	__u64 since = READ_ONCE(c->since_ns);
 
-	if (since < t->last_ns || !t->listed)
+	if (since < t->last_ns || (kernel_tid == HOLDER_QUOTA && !t->listed))
 		since = t->last_ns;
 	return now > since ? now - since : 0;
 }
@@ -323,7 +324,7 @@ static __always_inline void holder_tell(struct tlob_peer *to, const struct tlob_
 	if (c && READ_ONCE(t->throttled) && task_is_throttled(t))
 		kernel_tid = HOLDER_QUOTA;
 	found = holder_find(slot, place, waiting_ns, kernel_tid,
-			    kernel_tid ? held_now_ns(t, c, now) : 0);
+			    kernel_tid ? held_now_ns(t, c, kernel_tid, now) : 0);
 	if (found >= 0 && found < TLOB_HOLDERS_MAX)
 		*to = t->holders[found].peer;
 	else if (found == HOLDER_CURRENT && kernel_tid == HOLDER_QUOTA)
