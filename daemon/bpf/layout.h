@@ -538,6 +538,7 @@ struct tlob_task {
         __u32 listed;          /* it waits, and is among the waiters of its CPU */
         __u32 reserved;
         __u64 throttled_ns; /* what the kernel had counted of that by then; see quota.bpf.h */
+        __u64 queue;        /* of that struct cfs_rq */
         __u64 quota_ns;     /* of the throttle that went on then, what need not be credited */
         __u64 n_sleeps;
         __u64 slept_ns;                    /* when the last one began */

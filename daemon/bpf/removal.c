@@ -41,10 +41,9 @@ static void name_task(Report *report) {
         (void) snprintf(path, sizeof(path), "/proc/%" PRIu32 "/comm", report->tid);
         fd = open(path, O_RDONLY | O_CLOEXEC);
         n = fd < 0 ? -1 : read(fd, report->comm, sizeof(report->comm) - 1);
-        if (n < 0)
-                n = 0;
-        report->comm[n] = '\0';
-        report->comm[strcspn(report->comm, "\n")] = '\0';
+        if (n > 0 && report->comm[n - 1] == '\n')
+                n--;
+        report->comm[n > 0 ? n : 0] = '\0';
 }
 
 /* It comes after the records that its window may have in the buffer. */
@@ -80,11 +79,11 @@ static void on_window_removed(Report *report, uint64_t claim, void *userdata) {
         if (!report->exceeded && !TLOB_CLAIM_IS_VIOLATED(claim))
                 return;
 
+        /* Of which nothing has been reported. */
+        if (TLOB_CLAIM_IS_VIOLATED(claim) && TLOB_CLAIM_ID(claim) == TLOB_ID_SUPPRESSED)
+                return;
         name_task(report);
         if (TLOB_CLAIM_IS_VIOLATED(claim)) {
-                /* Of which nothing has been reported. */
-                if (TLOB_CLAIM_ID(claim) == TLOB_ID_SUPPRESSED)
-                        return;
                 report->id = TLOB_CLAIM_ID(claim);
                 report->budget = (enum tlob_budget) TLOB_CLAIM_BUDGET(claim);
                 report->exceeded |= 1U << report->budget;

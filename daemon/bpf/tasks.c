@@ -120,7 +120,7 @@ static Peer read_holder(const struct tlob_task *t, const struct tlob_window *w,
                 uint64_t ns = __atomic_load_n(&t->holder_ns[i], __ATOMIC_RELAXED);
 
                 if (t->holders[i].since_ns < w->start_ns)
-                        ns -= w->holder_ns[i];
+                        ns = ns > w->holder_ns[i] ? ns - w->holder_ns[i] : 0;
                 if (waiting_ns > 0 && 2 * ns > waiting_ns)
                         return record_read_peer(&t->holders[i].peer);
         }

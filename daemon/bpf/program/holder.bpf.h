@@ -124,12 +124,11 @@ static __always_inline void holder_add(struct tlob_task *t, __u32 kernel_tid,
 		holder->since_ns = now - ns;
 		holder->kernel_tid = kernel_tid;
 	}
-	/* It may have another name by now. */
-	holder->peer = *peer;
 	if (kernel_tid == HOLDER_QUOTA) {
 		holder->peer.kind = TLOB_PEER_QUOTA;
 		holder->peer.time_ns = now; /* nobody need be known */
-	}
+	} else
+		holder->peer = *peer; /* it may have another name by now */
 	WRITE_ONCE(t->holder_ns[place], t->holder_ns[place] + ns);
 }
 
@@ -147,7 +146,7 @@ __noinline int holder_credit(__u32 slot, const struct holding *by, __u64 since_n
 	if (since_ns < t->last_ns)
 		since_ns = t->last_ns;
 	ns = by->now > since_ns ? by->now - since_ns : 0;
-	of_quota = quota_take(t, ns);
+	of_quota = quota_take(t, ns, by->now);
 	if (of_quota)
 		holder_add(t, HOLDER_QUOTA, &by->peer, of_quota, by->now);
 	if (by->kernel_tid && ns > of_quota)
@@ -227,6 +226,7 @@ __noinline int waiter_moves(__u32 slot, __u64 now)
 	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
 	struct holding by = { .now = now };
 	struct tlob_cpu *c;
+	__u64 since = 0;
 
 	if (!t)
 		return 0;
@@ -234,9 +234,12 @@ __noinline int waiter_moves(__u32 slot, __u64 now)
 	WRITE_ONCE(t->wait_cpu, TLOB_NO_CPU);
 	if (!c)
 		return 0;
-	by.kernel_tid = READ_ONCE(c->kernel_tid);
-	by.peer = c->holder;
-	holder_credit(slot, &by, READ_ONCE(c->since_ns));
+	if (t->listed) {
+		by.kernel_tid = READ_ONCE(c->kernel_tid);
+		by.peer = c->holder;
+		since = READ_ONCE(c->since_ns);
+	}
+	holder_credit(slot, &by, since);
 	return 0;
 }
 
@@ -244,10 +247,10 @@ __noinline int waiter_moves(__u32 slot, __u64 now)
  * The task in that slot gets its CPU, and has waited in no list: who had it is not known, but what
  * of the time was the quota's is. Global, as above.
  */
-__noinline int waiter_arrives(__u32 slot)
+__noinline int waiter_arrives(__u32 slot, __u64 now)
 {
 	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
-	struct holding by = { .now = bpf_ktime_get_ns() };
+	struct holding by = { .now = now };
 
 	/* What was looked at belongs to another queue if it was moved. */
 	if (t && t->wait_cpu != TLOB_NO_CPU)
@@ -261,16 +264,18 @@ static __always_inline __u64 held_ns(const struct tlob_task *t, const struct tlo
 {
 	__u64 ns = READ_ONCE(t->holder_ns[place]);
 
-	return t->holders[place].since_ns >= w->start_ns ? ns : ns - w->holder_ns[place];
+	if (t->holders[place].since_ns >= w->start_ns)
+		return ns;
+	return ns > w->holder_ns[place] ? ns - w->holder_ns[place] : 0;
 }
 
 /* For how long a CPU that the task waits for has been with whoever has it now, or the quota. */
 static __always_inline __u64 held_now_ns(const struct tlob_task *t, const struct tlob_cpu *c,
-					 __u32 kernel_tid, __u64 now)
+					 __u64 now)
 {
 	__u64 since = READ_ONCE(c->since_ns);
 
-	if (since < t->last_ns || (kernel_tid == HOLDER_QUOTA && !t->listed))
+	if (since < t->last_ns || !t->listed)
 		since = t->last_ns;
 	return now > since ? now - since : 0;
 }
@@ -315,7 +320,8 @@ static __always_inline void holder_tell(struct tlob_peer *to, const struct tlob_
 					__u32 place, __u64 waiting_ns, __u32 state, __u64 now)
 {
 	struct tlob_cpu *c = state == TLOB_WAITING ? cpu_at(t->wait_cpu) : NULL;
-	__u32 kernel_tid = c ? READ_ONCE(c->kernel_tid) : 0;
+	/* That is noted for those who are in the list. */
+	__u32 kernel_tid = c && t->listed ? READ_ONCE(c->kernel_tid) : 0;
 	int found;
 
 	to->time_ns = 0;
@@ -324,7 +330,7 @@ static __always_inline void holder_tell(struct tlob_peer *to, const struct tlob_
 	if (c && READ_ONCE(t->throttled) && task_is_throttled(t))
 		kernel_tid = HOLDER_QUOTA;
 	found = holder_find(slot, place, waiting_ns, kernel_tid,
-			    kernel_tid ? held_now_ns(t, c, kernel_tid, now) : 0);
+			    kernel_tid ? held_now_ns(t, c, now) : 0);
 	if (found >= 0 && found < TLOB_HOLDERS_MAX)
 		*to = t->holders[found].peer;
 	else if (found == HOLDER_CURRENT && kernel_tid == HOLDER_QUOTA)

@@ -12,62 +12,89 @@
 
 #define MAX_RT_PRIO 100
 
+static __always_inline struct cfs_rq *queue_of(const struct tlob_task *t)
+{
+	struct task_struct *task = (struct task_struct *)t->task;
+
+	return bpf_core_field_exists(task->se.cfs_rq) ? BPF_CORE_READ(task, se.cfs_rq) : NULL;
+}
+
+/* Tasks of other classes have a queue, too, which does not hold them back. */
+static __always_inline bool task_is_fair(const struct tlob_task *t)
+{
+	struct task_struct *task = (struct task_struct *)t->task;
+
+	return BPF_CORE_READ(task, prio) >= MAX_RT_PRIO;
+}
+
 /*
- * Is the quota of that task used up? Since Linux 6.18 a task is put aside on its way out of the
- * kernel; before, its queue was, with all that are on it.
+ * Since Linux 6.18 a task is put aside on its way out of the kernel; before, its queue was, with
+ * all that are on it. A task that comes into another class remains marked.
  */
 static __always_inline bool task_is_throttled(const struct tlob_task *t)
 {
 	struct task_struct *task = (struct task_struct *)t->task;
+	struct cfs_rq *queue = queue_of(t);
 
-	if (bpf_core_field_exists(task->throttled))
-		return BPF_CORE_READ(task, throttled);
-	if (!bpf_core_field_exists(task->se.cfs_rq->throttle_count))
+	if (!bpf_core_field_exists(queue->throttle_count))
 		return false;
-	return BPF_CORE_READ(task, prio) >= MAX_RT_PRIO &&
-	       BPF_CORE_READ(task, se.cfs_rq, throttle_count) > 0;
+	if (bpf_core_field_exists(task->throttled) && !BPF_CORE_READ(task, throttled))
+		return false;
+	return task_is_fair(t) && BPF_CORE_READ(queue, throttle_count) > 0;
 }
 
-/* For how long its queue was throttled, as far as that is over. */
-static __always_inline __u64 throttled_ns(const struct tlob_task *t)
+/* Is it held back by what happens to its queue, where it waits already? */
+static __always_inline bool task_may_be_throttled(const struct tlob_task *t)
 {
 	struct task_struct *task = (struct task_struct *)t->task;
 
-	if (bpf_core_field_exists(task->se.cfs_rq->throttled_clock_self_time))
-		return BPF_CORE_READ(task, se.cfs_rq, throttled_clock_self_time);
-	if (bpf_core_field_exists(task->se.cfs_rq->throttled_clock_pelt_time))
-		return BPF_CORE_READ(task, se.cfs_rq, throttled_clock_pelt_time);
+	return !bpf_core_field_exists(task->throttled) && task_is_fair(t);
+}
+
+/* For how long a queue was throttled, as far as that is over. */
+static __always_inline __u64 throttled_ns(struct cfs_rq *queue)
+{
+	if (bpf_core_field_exists(queue->throttled_clock_self_time))
+		return BPF_CORE_READ(queue, throttled_clock_self_time);
+	if (bpf_core_field_exists(queue->throttled_clock_pelt_time))
+		return BPF_CORE_READ(queue, throttled_clock_pelt_time);
 	return 0;
 }
 
 /* Since when it is now; 0: not known. */
-static __always_inline __u64 throttled_since(const struct tlob_task *t)
+static __always_inline __u64 throttled_since(struct cfs_rq *queue)
 {
-	struct task_struct *task = (struct task_struct *)t->task;
-
-	if (!bpf_core_field_exists(task->se.cfs_rq->throttled_clock_self))
-		return 0;
-	return from_sched_clock(BPF_CORE_READ(task, se.cfs_rq, throttled_clock_self));
+	return bpf_core_field_exists(queue->throttled_clock_self)
+		       ? from_sched_clock(BPF_CORE_READ(queue, throttled_clock_self))
+		       : 0;
 }
 
 /* It begins to wait. */
 static __always_inline void quota_look(struct tlob_task *t, __u64 now)
 {
+	struct cfs_rq *queue = queue_of(t);
 	__u64 since;
 
+	t->queue = (__u64)queue;
 	t->throttled = task_is_throttled(t);
-	t->throttled_ns = throttled_ns(t);
-	since = t->throttled ? throttled_since(t) : 0;
+	t->throttled_ns = throttled_ns(queue);
+	since = t->throttled ? throttled_since(queue) : 0;
 	t->quota_ns = since && since < now ? now - since : 0;
 }
 
 /* How much of a time that ends now is the quota's: since the last look, or less. */
-static __always_inline __u64 quota_take(struct tlob_task *t, __u64 ns)
+static __always_inline __u64 quota_take(struct tlob_task *t, __u64 ns, __u64 now)
 {
+	struct cfs_rq *queue = queue_of(t);
+	__u64 counted = throttled_ns(queue), over = 0, of_quota = 0;
 	bool before = t->throttled;
-	__u64 counted = throttled_ns(t), over = 0, of_quota = 0;
 
-	if (counted > t->throttled_ns)
+	/* In another cgroup. */
+	if ((__u64)queue != t->queue) {
+		quota_look(t, now);
+		return before && t->throttled ? ns : 0;
+	}
+	if (counted > t->throttled_ns && (before || task_may_be_throttled(t)))
 		over = counted - t->throttled_ns;
 	t->throttled = task_is_throttled(t);
 	t->throttled_ns = counted;
