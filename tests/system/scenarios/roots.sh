@@ -117,10 +117,11 @@ systemctl start script.service
 check "of a script, too" until_true says script.service/a \
         "not an ELF file but a script.* \(its main process runs /usr/bin/sleep\)\. Write Executable="
 
-# An upgrade while it runs.
+# An upgrade while it runs: what is started is that program, and no longer systemd's own, which becomes it.
 cp "$victim" "$run/upgraded"
 cat >"$etc/upgraded.service" <<END
 [Service]
+Type=exec
 ExecStart=/opt/upgraded sleep:0 say:x
 StandardInput=file:$run/never
 [X-Tlob a]
