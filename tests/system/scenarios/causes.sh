@@ -56,25 +56,39 @@ done
 systemctl stop idler.service
 
 # The quota is there again before the CPU is, which another one has for longer than it was used up. That one leaves in
-# time, lest the kernel lends the CPU, and the quota is overdrawn.
+# time, lest the kernel lends the CPU, and the quota is overdrawn. All that is done meanwhile is done by this shell.
 install "$victim" /usr/local/bin/hog
+mkfifo "$run/go"
+taskset --cpu-list 0 chrt --fifo 50 /usr/local/bin/hog say:ready spin:600000000 <"$run/go" >"$run/hog" &
+exec {go}>"$run/go"
+check "another one is ready" wait_for_line "$run/hog" ready
+is_throttled() {
+        local stat
+
+        mapfile -t stat <"/sys/fs/cgroup/system.slice/hogged.service/cpu.stat" && [[ " ${stat[*]} " == *" nr_throttled "[1-9]* ]]
+} 2>/dev/null
+taskset --cpu-list --pid 1 $$ >/dev/null
 systemctl start --no-block hogged.service
-until grep -qs '^nr_throttled [1-9]' /sys/fs/cgroup/system.slice/hogged.service/cpu.stat; do
+deadline=$((SECONDS + WAIT))
+until is_throttled || [ $SECONDS -ge $deadline ]; do
         :
 done
-taskset --cpu-list 0 chrt --fifo 50 /usr/local/bin/hog spin:600000000
+echo >&"$go"
+taskset --cpu-list --pid 0-1 $$ >/dev/null
 end=$(last_end hogged.service/a)
 jq -r .message <<<"$end" | sed 's/^/# /'
 holds "another one that has the CPU for longer is the cause" "$end" '.by | startswith("hog[")'
 
 # Of more tasks than have a place in the list of those that wait for a CPU.
 systemctl start many.service
-journalctl --sync
-n=$(journalctl --boot -t tlob -o json TLOB_BINDING=many.service/a | jq -s 'map(select(.TLOB_END != null)) | length')
-echo "# $n of the windows of many tasks have ended"
-check "there are many" [ "$n" -eq 16 ]
-equal "each says that a quota held it back" "$(journalctl --boot -t tlob -o json TLOB_BINDING=many.service/a |
-        jq -r 'select(.TLOB_END != null) | .TLOB_PREEMPTED_BY' | sort | uniq -c | xargs)" "$n CPU quota"
+causes() {
+        journalctl --boot -t tlob -o json TLOB_BINDING=many.service/a | jq -r 'select(.TLOB_END != null) | .TLOB_PREEMPTED_BY'
+}
+all_told() {
+        [ "$(causes | wc -l)" -eq 16 ]
+}
+check "all have ended" until_true all_told
+equal "each says that a quota held it back" "$(causes | sort | uniq -c | xargs)" "16 CPU quota"
 
 systemctl start free.service
 end=$(last_end free.service/a)
@@ -86,6 +100,6 @@ holds "a slow disk is sleeping" "$end" '.sleeping > 0.6 * .elapsed and .unit == 
 matches "in a function of the kernel that waits for it" "$(tlobctl violations -j -b disk.service/read | jq -r '.[0].BlockedIn')" 'io|wait|bio'
 echo "# blocked in $(tlobctl violations -j -b disk.service/read | jq -r '.[0].BlockedIn')"
 
-rm "$etc"/{quota,beside,hogged,many,idler,free,disk}.service /var/tlob-big
+rm "$etc"/{quota,beside,hogged,many,idler,free,disk}.service /var/tlob-big /usr/local/bin/hog
 systemctl daemon-reload
 finish
