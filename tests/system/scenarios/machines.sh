@@ -85,14 +85,14 @@ give_certificate central '' Remote systemd-journal-remote >/etc/systemd/journal-
 } >"$root/etc/systemd/journal-upload.conf"
 # Until somebody listens and there is a way.
 mkdir -p "$root/etc/systemd/system/systemd-journal-upload.service.d"
-printf '[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestart=always\nRestartSec=200ms\n' \
+printf '[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestart=always\nRestartSec=200ms\nRestartSteps=0\n' \
         >"$root/etc/systemd/system/systemd-journal-upload.service.d/restart.conf"
 check "its units are enabled" systemctl --root="$root" enable web7 worker tlobd ssh systemd-journal-upload
 
 start_fresh
 check "this machine collects journals" systemctl start systemd-journal-remote.socket systemd-machined
-check "web7 boots" systemd-run --quiet --unit=web7 --property=Type=notify --property=Delegate=yes --property=KillMode=mixed \
-        systemd-nspawn --quiet --directory="$root" --machine=web7 --keep-unit --notify-ready=yes --network-veth \
+check "web7 boots" systemd-run --quiet --unit=web7 --property=Type=notify --property=TimeoutStartSec=infinity \
+        --property=Delegate=yes --property=KillMode=mixed systemd-nspawn --quiet --directory="$root" --machine=web7 --keep-unit --notify-ready=yes --network-veth \
         --system-call-filter='bpf perf_event_open' --console=read-only --boot
 ip link set ve-web7 up
 ip addr add 192.0.2.1/24 dev ve-web7
@@ -177,6 +177,10 @@ does '"WindowsPerSec":[1-9]' top --batch --json=short --iterations=2 --delay=500
 
 # When it does not.
 check "systemctl stops the service there" systemctl --host=web7 stop worker
+has_stopped() {
+        there tlobctl show -j worker.service/a | jq -e '.[0] | .State == "waiting" and .Counters.open == 0'
+}
+check "its binding waits for it" until_true has_stopped
 same 0 list-bindings -j
 same 0 violations -j --lines=3
 filter='.Usage, .Undelivered'
@@ -236,14 +240,14 @@ refuse "but not change anything" 1 'tlobctl: Access denied: this requires root, 
 refuse "nobody answers for bob" 1 "Failed to connect to 'bob@web7'; check that 'ssh bob@web7' works" tlobctl --host=bob@web7
 refuse "nor from a container that is none" 1 "Failed to connect to 'web8'; check that 'machinectl list' shows it" tlobctl --machine=web8
 
-# The journal.
+# The journal. What was on its way when somebody went away may come twice, and so may what tlobd could not tell journald.
 found() {
         journalctl --directory=$collected -t tlob -o json --no-pager "$@" |
-                jq -r 'select(.TLOB_BINDING == "worker.service/a" and .TLOB_END == null) | ._HOSTNAME + " " + .TLOB_WINDOW_ID' | sort
+                jq -r 'select(.TLOB_BINDING == "worker.service/a" and .TLOB_END == null) | ._HOSTNAME + " " + .TLOB_WINDOW_ID' | sort -u
 }
 of_web7() {
         there journalctl -t tlob -o json --no-pager |
-                jq -r 'select(.TLOB_BINDING == "worker.service/a" and .TLOB_END == null) | "web7 " + .TLOB_WINDOW_ID' | sort
+                jq -r 'select(.TLOB_BINDING == "worker.service/a" and .TLOB_END == null) | "web7 " + .TLOB_WINDOW_ID' | sort -u
 }
 all_arrived() {
         [ -n "$(of_web7)" ] && [ "$(found)" = "$(of_web7)" ]
@@ -260,18 +264,14 @@ matches "with the binding" "$page" 'worker.service/a'
 refuse "and a gate for web7, by its own bindings" 1 '^violated$' tlobctl --host=web7 is-ok --directory=$collected --since=1h worker
 refuse "of which this machine has none" 4 'There is no binding' tlobctl is-ok --directory=$collected --since=1h worker
 
-# Who collects is away for a while. What was on its way may come twice, and so may what tlobd could not tell journald.
+# Who collects is away for a while.
 systemctl stop systemd-journal-remote.socket systemd-journal-remote
 check "web7 goes on without" systemctl --host=web7 start worker
 check "and has more violations" until_true has_violations
 check "until it stops" systemctl --host=web7 stop worker
 refuse "which nobody collects" 1 '' all_arrived
 check "who collects is back" systemctl start systemd-journal-remote.socket
-all_arrived_later() {
-        [ "$(found | uniq)" = "$(of_web7 | uniq)" ]
-}
-check "and gets them all" until_true all_arrived_later
-echo "# of $(of_web7 | wc -l) violations came more than once: $(found | uniq -d | wc -l)"
+check "and gets them all" until_true all_arrived
 
 # When web7 is switched off, who watches it hears of it.
 tlobctl --machine=web7 monitor >"$run/monitor" 2>&1 &
@@ -285,5 +285,12 @@ wait $monitor
 equal "and ends with it" "$? $(tail -n 1 "$run/monitor")" \
         "1 tlobctl: The connection to the bus is lost; start 'tlobctl --machine=web7 monitor' again: Connection reset by peer"
 check "web7 is off" until_true eval '! systemctl is-active web7'
+systemctl stop systemd-journal-remote.socket systemd-journal-remote
+for who in web7 alice@web7; do
+        ssh -O exit "$who" 2>/dev/null
+done
 umount "$root"
+rm -r /root/.ssh $tls /etc/systemd/journal-remote.conf $collected
+sed '/^192\.0\.2\./d' /etc/hosts >"$run/hosts"
+cat "$run/hosts" >/etc/hosts
 finish
