@@ -143,9 +143,8 @@ for _ in 1 2 3; do
         pause 0.$((RANDOM % 10))
         until_true tlobctl reload
 done
-# After that they would begin anew.
+# After that they would begin anew. Each scrapes once more.
 systemctl stop tlobd
-pause 0.5
 : >"$run/scrapes/end"
 wait $scrapes
 systemctl start tlobd
