@@ -5,6 +5,7 @@
 # left of both when they are removed, and purged.
 
 . "${BASH_SOURCE[0]%/*}/assert.sh"
+. "${BASH_SOURCE[0]%/*}/package.sh"
 
 tests=/usr/libexec/tlob-tests
 victim=$tests/victim
@@ -19,10 +20,15 @@ links() {
         find /etc/systemd /var/lib/systemd -name '*tlob*' ! -name 'tlob-test.service'
 }
 
-# What is in the kernel, of this machine: with others, only what has their name.
+# What is in the kernel with their name, but for that of other tests on this machine.
 traces() {
-        find /sys/fs/bpf /sys/kernel/tracing/instances -mindepth 1 -maxdepth 1 -name '*tlob*'
-        grep tlob /sys/kernel/tracing/uprobe_events
+        {
+                find /sys/fs/bpf /sys/kernel/tracing/instances -mindepth 1 -maxdepth 1 -name '*tlob*'
+                grep tlob /sys/kernel/tracing/uprobe_events
+        } | grep -v tlob_system | sort
+}
+nothing_traced() {
+        [ "$(traces | comm -13 "$run/traces" -)" = "" ]
 }
 
 # budgets: of all bindings.
@@ -42,7 +48,7 @@ windows() {
 mapfile -t older < <(packages older)
 mapfile -t newer < <(packages new)
 find / -xdev -name '*tlob*' 2>/dev/null | grep -v "^$tests" | sort >"$run/before"
-traces | sort >"$run/traces"
+traces >"$run/traces"
 check "the older version can be installed" dpkg --install "${older[@]}"
 from=$(dpkg-query --show --showformat='${Version}' tlobd)
 check "and its timer be enabled" systemctl enable --now tlob-metrics.timer
@@ -80,16 +86,17 @@ check "it can be upgraded, with a window open" dpkg --install "${newer[@]}"
 check "it is another daemon" started_anew "$pid"
 check "all are measured again" until_true all_active
 equal "they are the same, with their budgets" "$(budgets)" "$(cat "$run/budgets")"
+journalctl --sync
 journalctl --after-cursor="$cursor" -q -o cat -u tlobd --grep='tlobd before' >"$run/said"
 echo "# from $from: $(cat "$run/said")"
 echo "# windows before: $counted, after: $(windows)"
-if grep -q 'counters begin at zero' "$run/said"; then
+if [ ! -e "$tests/older/carries" ] && grep -q 'counters begin at zero' "$run/said"; then
         passed "that counters begin at zero is told"
 else
         check "counters go on" jq -en --argjson before "$counted" --argjson after "$(windows)" \
                 '[$before, $after] | transpose | all(.[1] >= .[0])'
 fi
-wait $process
+check "who had the window open goes on" wait $process
 
 # Each call is in one window.
 systemctl stop worker
@@ -100,7 +107,6 @@ check "the service ends" until_true has_stopped
 before=$(binding stays Windows)
 "$victim" repeat:500 '(' 'a(' ')' ')' >/dev/null
 equal "no call is missed, and none counted twice" $(($(binding stays Windows) - before)) 500
-before=$(windows)
 check "the service starts" systemctl start worker
 check "and has windows" grows worker.service/a
 check "which are reported" wait_for_entry '.TLOB_BINDING == "worker.service/a" and .TLOB_END == null' --after-cursor="$(
@@ -114,6 +120,7 @@ check "the page can be installed" dpkg --install --force-depends "$tests"/new/tl
 check "and is there" test -e /usr/share/cockpit/tlob/manifest.json
 
 systemctl stop worker
+mapfile -t programs < <(programs_of "$(main_pid)")
 mapfile -t names < <(dpkg-query --show --showformat='${Package} ${db:Status-Status}\n' '*tlob*' | sed -n 's/ installed$//p')
 check "they can be removed" dpkg --remove --force-depends "${names[@]}"
 equal "nothing of them runs" "$(pgrep -x tlobd)" ""
@@ -126,6 +133,6 @@ equal "nor known" "$(systemctl list-units --all --plain --no-legend 'tlob*' | gr
 find / -xdev -name '*tlob*' 2>/dev/null | grep -v "^$tests" | sort >"$run/after"
 equal "no file is left" "$(diff "$run/before" "$run/after")" ""
 equal "nor anything in /run" "$(find /run -maxdepth 3 -name '*tlob*' ! -name '*tlob-test*')" ""
-equal "nor in the kernel" "$(traces | sort)" "$(cat "$run/traces")"
-equal "nor a probe" "$(bpftool -j link list | jq '[.[] | select(tostring | test("victim"))] | length')" 0
+check "nor in the kernel" until_true nothing_traced
+check "nor a program of it" until_true none_loaded "${programs[@]}"
 finish

@@ -20,3 +20,16 @@ upgraded_while_measuring() {
         equal "all windows have been counted, also meanwhile" "$(binding stays Windows) $(counter stays in-budget)" "140 140"
         matches "what was changed by hand is kept" "$(cat /etc/tlob/tlobd.conf)" 'changed by hand'
 }
+
+# The identifiers of the daemon's own programs: others on the machine have programs, too.
+programs_of() {
+        sed -n 's/^prog_id:\t*//p' /proc/"$1"/fdinfo/* | sort -un
+}
+
+# They are freed some time after their last descriptor.
+none_loaded() {
+        local loaded
+
+        loaded=$(bpftool -j prog list | jq '.[].id') || return 1
+        ! grep -qxFf <(printf '%s\n' "$@") <<<"$loaded"
+}

@@ -15,19 +15,6 @@ all_files() {
                 -path /var/cache -o -path /var/lib/systemd -o -path /var/lib/apt \) -prune -o -print | sort
 }
 
-# The identifiers of the daemon's own programs: others on the machine have programs, too.
-programs_of() {
-        sed -n 's/^prog_id:\t*//p' /proc/"$1"/fdinfo/* | sort -un
-}
-
-# They are freed some time after their last descriptor.
-none_loaded() {
-        local loaded
-
-        loaded=$(bpftool -j prog list | jq '.[].id') || return 1
-        ! grep -qxFf <(printf '%s\n' "$@") <<<"$loaded"
-}
-
 all_files >"$run/before"
 check "they can be installed" dpkg --install "$tests"/old/{tlobctl,tlobd,libtlob-mark0,libtlob-dev,python3-tlob}_*.deb
 equal "the service runs, now and after the next boot" "$(systemctl is-active tlobd; systemctl is-enabled tlobd)" $'active\nenabled'
