@@ -275,16 +275,16 @@ static void test_a_waiter_loses_its_binding(void **state) {
         const Report *completion;
         pid_t tid;
 
-        victim_start(&victim, "pin:0 say:ready a( burn:500000000 say:inside )");
+        victim_start(&victim, "pin:0 a( say:ready burn:300000000 say:inside )");
         victim_expect(&victim, "ready");
-        victim_start(&other, "pin:0 say:ready sleep:100000000 spin:200000000");
+        victim_start(&other, "pin:0 say:ready spin:200000000");
         victim_expect(&other, "ready");
         prefer(&victim, 1);
         prefer(&other, 2);
         tid = other.pid;
         hold_nobody_up(true);
-        victim_continue(&other);
         victim_continue(&victim);
+        victim_continue(&other);
         hold_nobody_up(false);
         victim_finish(&other);
         victim_expect(&victim, "inside");

@@ -175,7 +175,7 @@ equal "with another limit the books go on" \
         "$(binding naps.service/a Violations) $(binding busy.service/a Windows)" "$naps $calls"
 equal "so do those that others had counted before" "$(of_broken)" "$before"
 holds "all of them" "$before" '.[0] == 3040'
-matches "which is told" "$(journalctl --boot -q -o cat -u tlobd -n 50)" "Back end 'bpf' sets all probes anew, .*; counters go on"
+check "which is told" wait_for_entry '.MESSAGE | test("sets all probes anew, .*; counters go on")' -u tlobd
 equal "and systemd keeps what is new" "$(kept)" 3
 systemctl start new@99.service
 check "which measures" until_true sh -c 'journalctl --boot -q -t tlob TLOB_UNIT=new@99.service | grep -q "over its"'
