@@ -12,6 +12,8 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/random.h>
@@ -47,7 +49,7 @@ static int replace(int directory, const char *name, const char *text, size_t siz
         int r;
 
         if (getrandom(number, sizeof(number), 0) != sizeof(number))
-                return -errno;
+                return -EIO;
         temporary = sentence_make(".%s.%02x%02x%02x", name, number[0], number[1], number[2]);
         if (!temporary)
                 return -ENOMEM;
@@ -97,35 +99,63 @@ static bool is_replaceable(const struct stat *st) {
 }
 
 /*
- * A link to a directory is followed if it is root's or ours. Another user may lead us to what is
- * his own only.
+ * Where a link leads, that is open: it is what it was, whatever is in its place by now. Relative to
+ * the directory that it is in.
  */
-static bool is_led_astray(const struct stat *st, const struct stat *target) {
-        if (!S_ISLNK(st->st_mode))
-                return !stat_is_of_same_file(st, target);
-        return st->st_uid != 0 && st->st_uid != geteuid() && st->st_uid != target->st_uid;
+static int follow(int link, const char *path) {
+        _cleanup_free_ char *parent = strdup(path);
+        _cleanup_close_ int base = -EBADF;
+        char text[PATH_MAX];
+        ssize_t n;
+        int fd;
+
+        if (!parent)
+                return -ENOMEM;
+        n = readlinkat(link, "", text, sizeof(text) - 1);
+        if (n < 0)
+                return -errno;
+        text[n] = '\0';
+        base = open(dirname(parent), O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (base < 0)
+                return -errno;
+        fd = openat(base, text, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+/*
+ * A directory, or a link to one if it is root's or ours. Another user may lead us to what is his
+ * own only.
+ */
+static int open_followed(const char *path, const char **ret_reason) {
+        _cleanup_close_ int fd = -EBADF, target = -EBADF;
+        struct stat st, there;
+
+        fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISLNK(st.st_mode))
+                return S_ISDIR(st.st_mode) ? TAKE_FD(fd) : -ENOTDIR;
+        target = follow(fd, path);
+        if (target < 0)
+                return target;
+        if (fstat(target, &there) < 0)
+                return -errno;
+        if (st.st_uid != 0 && st.st_uid != geteuid() && st.st_uid != there.st_uid) {
+                *ret_reason = "the directory is another user's link to what is not that user's";
+                return -EPERM;
+        }
+        return TAKE_FD(target);
 }
 
 /* The directory of a path, up to the name in it. */
 static int open_directory(const char *path, const char *name, const char **ret_reason) {
         _cleanup_free_ char *directory = NULL;
-        _cleanup_close_ int fd = -EBADF;
         size_t n = (size_t) (name - path);
-        struct stat st, target;
 
         while (n > 1 && path[n - 1] == '/')
                 n--;
         directory = n == 0 ? strdup(".") : strndup(path, n);
-        if (!directory)
-                return -ENOMEM;
-        fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (fd < 0 || fstat(fd, &target) < 0 || lstat(directory, &st) < 0)
-                return -errno;
-        if (is_led_astray(&st, &target)) {
-                *ret_reason = "the directory is another user's link to what is not that user's";
-                return -EPERM;
-        }
-        return TAKE_FD(fd);
+        return directory ? open_followed(directory, ret_reason) : -ENOMEM;
 }
 
 static int put(const char *path, const char *text, size_t size, const char **ret_reason) {
