@@ -165,7 +165,7 @@ static char *explain_absence(const Connection *connection) {
         const char *on = connection_is_local(connection) ? "" : " on ";
         const char *machine = options->host ?: options->machine ?: "";
 
-        if (restart_finds_no_unit(connection->bus))
+        if (restart_unit_is_missing(connection->bus))
                 return sentence_make("tlobd is not installed%s%s: systemd has no tlobd.service; "
                                      "install the package tlobd",
                                      on, machine);

@@ -24,7 +24,7 @@ static int ask_of_unit(sd_bus *bus, const char *property, char **ret) {
                                           "org.freedesktop.systemd1.Unit", property, NULL, ret);
 }
 
-bool restart_finds_no_unit(sd_bus *bus) {
+bool restart_unit_is_missing(sd_bus *bus) {
         _cleanup_free_ char *state = NULL;
 
         return ask_of_unit(bus, "LoadState", &state) >= 0 && streq(state, "not-found");

@@ -20,6 +20,6 @@
 int restart_wait(sd_bus *bus);
 
 /* Does systemd say that it has no unit of tlobd? */
-bool restart_finds_no_unit(sd_bus *bus);
+bool restart_unit_is_missing(sd_bus *bus);
 
 #endif

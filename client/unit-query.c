@@ -169,7 +169,7 @@ int unit_files_query(Connection *connection, const char *name, UnitFiles *ret) {
         if (r < 0)
                 return connection_complain_reply(r);
         if (!connection_is_local(connection))
-                return connection_complain_elsewhere(connection, "What is in files of a unit");
+                return connection_complain_elsewhere(connection, "The configuration of a unit");
         r = connection_open(connection);
         if (r < 0)
                 return r;

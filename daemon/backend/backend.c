@@ -7,7 +7,7 @@
 
 #include "backend/backend.h"
 
-#include "back-ends.h"
+#include "backend-options.h"
 
 const BackendOps *const backends[] = {
 #if HAVE_KERNEL_MONITOR

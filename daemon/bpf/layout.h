@@ -539,7 +539,7 @@ struct tlob_task {
         __u32 reserved;
         __u64 throttled_ns; /* what the kernel had counted of that by then; see quota.bpf.h */
         __u64 queue;        /* of that struct cfs_rq */
-        __u64 quota_ns;     /* of the throttle that went on then, what need not be credited */
+        __u64 quota_ns;     /* of the throttle that went on then: credited, or before the wait */
         __u64 n_sleeps;
         __u64 slept_ns;                    /* when the last one began */
         __u64 over_sleep;                  /* the last in which the budget of a window ran out */

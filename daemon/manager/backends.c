@@ -357,8 +357,8 @@ static void log_inherited(const Slot *slot, bool goes_on) {
                         ops->name);
         else
                 log_notice(
-                        "Back end '%s' sets all probes anew, and counters begin at zero: what the "
-                        "tlobd before this one has left is of a version with others.",
+                        "Back end '%s' sets all probes anew, and counters begin at zero: those of "
+                        "the tlobd before this one cannot be used.",
                         ops->name);
 }
 

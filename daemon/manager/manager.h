@@ -42,7 +42,7 @@ DEFINE_CLEANUP(Manager, manager_free);
 void manager_set_scope(Manager *manager, RuntimeScope scope);
 RuntimeScope manager_get_scope(const Manager *manager);
 
-/* Of this build, for those who ask. Not copied. "" if nobody says. */
+/* What D-Bus tells. Not copied: it must outlive the manager. "" if none was set. */
 void manager_set_version(Manager *manager, const char *version);
 const char *manager_get_version(const Manager *manager);
 
