@@ -29,7 +29,10 @@ disk=$(lsblk -no PKNAME "$(findmnt -no SOURCE /)")
 
 service quota "$victim a( spin:300000000 )" 'CPUQuota=10%' '[X-Tlob a]' 'Function=victim_a' 'BudgetSec=100ms'
 service beside "$victim a( spin:300000000 )" 'CPUQuota=10%' '[X-Tlob a]' 'Function=victim_a' 'BudgetSec=100ms'
-service hogged "$victim a( spin:650000000 )" 'CPUQuota=20%' 'CPUAffinity=0' '[X-Tlob a]' 'Function=victim_a' 'BudgetSec=100ms'
+mkfifo "$run/go" "$run/begin"
+exec {go}<>"$run/go" {begin}<>"$run/begin"
+service hogged "$victim a( say:inside spin:650000000 )" 'CPUQuota=20%' 'CPUAffinity=0' "StandardInput=file:$run/begin" \
+        "StandardOutput=file:$run/hogged" '[X-Tlob a]' 'Function=victim_a' 'BudgetSec=100ms'
 service many "$victim threads:16 ( a( spin:1000000000 ) )" 'CPUQuota=10%' 'CPUAffinity=0' '[X-Tlob a]' 'Function=victim_a' 'BudgetSec=500ms'
 printf '[Service]\nExecStart=%s spin:100000000000\nNice=19\n' "$victim" >"$etc/idler.service"
 service free "$victim a( spin:300000000 )" '[X-Tlob a]' 'Function=victim_a' 'BudgetSec=100ms'
@@ -56,21 +59,26 @@ done
 systemctl stop idler.service
 
 # The quota is there again before the CPU is, which another one has for longer than it was used up. That one leaves in
-# time, lest the kernel lends the CPU, and the quota is overdrawn. All that is done meanwhile is done by this shell.
+# time, lest the kernel lends the CPU, and the quota is overdrawn. All that is done in the window is done by this shell.
 install "$victim" /usr/local/bin/hog
-mkfifo "$run/go"
 taskset --cpu-list 0 chrt --fifo 50 /usr/local/bin/hog say:ready spin:600000000 <"$run/go" >"$run/hog" &
-exec {go}>"$run/go"
 check "another one is ready" wait_for_line "$run/hog" ready
-is_throttled() {
+systemctl start --no-block hogged.service
+check "the window is open" wait_for_line "$run/hogged" inside
+# How often its quota was used up, in $n_throttled.
+n_throttled() {
         local stat
 
-        mapfile -t stat <"/sys/fs/cgroup/system.slice/hogged.service/cpu.stat" && [[ " ${stat[*]} " == *" nr_throttled "[1-9]* ]]
-} 2>/dev/null
+        mapfile -t stat </sys/fs/cgroup/system.slice/hogged.service/cpu.stat
+        n_throttled=${stat[*]}
+        n_throttled=${n_throttled#*nr_throttled }
+        n_throttled=${n_throttled%% *}
+}
 taskset --cpu-list --pid 1 $$ >/dev/null
-systemctl start --no-block hogged.service
-deadline=$((SECONDS + WAIT))
-until is_throttled || [ $SECONDS -ge $deadline ]; do
+n_throttled
+before=$n_throttled deadline=$((SECONDS + WAIT))
+echo >&"$begin"
+until n_throttled && [ "$n_throttled" -gt "$before" ] || [ $SECONDS -ge $deadline ]; do
         :
 done
 echo >&"$go"
