@@ -314,8 +314,8 @@ static void test_a_waiter_is_moved(void **state) {
         victim_start(&first, "pin:0 say:ready spin:500000000");
         victim_expect(&first, "ready");
         prefer(&first, 3);
-        /* However slow the machine is, the first has not more than half of the time. */
-        victim_start(&second, "pin:1 say:ready spin:1000000000");
+        /* The first has not more than half of the time, also where this program stands still. */
+        victim_start(&second, "pin:1 say:ready spin:3000000000");
         victim_expect(&second, "ready");
         prefer(&second, 2);
         /* Each of them alone has its CPU now. */

@@ -115,7 +115,7 @@ static Statistics assert_whole(Engine *engine, uint32_t index, unsigned long n) 
 /* Nearly none of them takes a trap. */
 static void many(Engine *engine, const char *words, unsigned long n) {
         _cleanup_(victim_done) Victim victim = {};
-        uint32_t index = add(engine, "1s");
+        uint32_t index = add(engine, "1min");
         uint64_t trap_ns = engine->backend->ops->prices(engine->backend)->ns[PROBE_EMULATED];
         Statistics s;
         Result result;
