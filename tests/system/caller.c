@@ -9,6 +9,8 @@
  */
 
 #include <err.h>
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,8 +126,25 @@ static void make_calls(sd_bus *bus, size_t n) {
 
 #define N_UNREAD 3 /* connections */
 
+#define PATIENCE 15 /* seconds, after which the bus takes no more for now: as good as all */
+
+static void say_unread(int signal_number) {
+        (void) !write(STDOUT_FILENO, "unread\n", strlen("unread\n"));
+}
+
+static void flush(sd_bus *bus) {
+        int r;
+
+        do
+                r = sd_bus_flush(bus);
+        while (r == -EINTR);
+        must(r, "flush");
+}
+
 /* n calls on each. */
 static _Noreturn void never_read(size_t n) {
+        (void) signal(SIGALRM, say_unread);
+        (void) alarm(PATIENCE);
         for (size_t i = 0; i < N_UNREAD; i++) {
                 sd_bus *bus;
 
@@ -136,12 +155,12 @@ static _Noreturn void never_read(size_t n) {
 
                         must(sd_bus_message_append(m, "u", 1000U), "append the number");
                         must(sd_bus_send(bus, m, &(uint64_t) { 0 }), "send");
-                        must(sd_bus_flush(bus), "flush");
+                        flush(bus);
                         sd_bus_message_unref(m);
                 }
         }
-        (void) puts("unread");
-        (void) fflush(stdout);
+        if (alarm(0) > 0)
+                say_unread(0);
         for (;;)
                 (void) pause();
 }
