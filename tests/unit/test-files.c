@@ -329,7 +329,8 @@ static void test_place_that_hangs(void **state) {
         }
         (void) clock_gettime(CLOCK_MONOTONIC, &after);
         assert_int_equal(n, 1000);
-        assert_true(after.tv_sec - before.tv_sec < 2);
+        /* If each waited, it would be five minutes. */
+        assert_true(after.tv_sec - before.tv_sec < 30);
 
         {
                 _cleanup_(binding_freep) Binding *elsewhere = make("libc.so.6", "fsync");
