@@ -58,13 +58,13 @@ static void wait_for_violation(Engine *engine, Told *told) {
 }
 
 /* Of one state, so that it is in that state that the budget runs out, however slow the machine. */
-static void add(Engine *engine, const char *key, const char *budget) {
+static uint32_t add(Engine *engine, const char *key, const char *budget) {
         const char *const keys[] = {
                 "Executable", "%v", "Function", "victim_a", "BudgetSec",
                 "infinity",   key,  budget,     NULL,
         };
 
-        (void) engine_add(engine, keys, NULL);
+        return engine_add(engine, keys, NULL);
 }
 
 static void assert_peer(const char *peer, const char *name, pid_t tid) {
@@ -87,7 +87,7 @@ static void test_a_sleeper_is_woken_by_the_clock(void **state) {
         _cleanup_(told_done) Told told = {};
         Engine *engine = *state;
 
-        add(engine, "SleepingBudgetSec", "5ms");
+        (void) add(engine, "SleepingBudgetSec", "5ms");
         victim_start(&victim, "a( sleep:300000000 )");
         victim_finish(&victim);
         read_all(engine, &told);
@@ -107,7 +107,7 @@ static void test_a_sleeper_is_woken_by_a_task(void **state) {
         _cleanup_(told_done) Told told = {};
         Engine *engine = *state;
 
-        add(engine, "SleepingBudgetSec", "5ms");
+        (void) add(engine, "SleepingBudgetSec", "5ms");
         victim_start(&victim, "a( say:ready )");
         victim_expect(&victim, "ready");
         wait_for_violation(engine, &told);
@@ -127,7 +127,7 @@ static void test_a_sleeper_is_stopped(void **state) {
         _cleanup_(told_done) Told told = {};
         Engine *engine = *state;
 
-        add(engine, "SleepingBudgetSec", "500ms");
+        (void) add(engine, "SleepingBudgetSec", "500ms");
         victim_start(&victim, "a( say:ready )");
         victim_expect(&victim, "ready");
         assert_int_equal(kill(victim.pid, SIGSTOP), 0);
@@ -148,6 +148,20 @@ static void prefer(const Victim *victim, int priority) {
                 fail_msg("SCHED_FIFO is not allowed here.");
 }
 
+/*
+ * Both want the same CPU, and wait to be told. Whatever else the machine does, nobody but the other
+ * one takes it from the victim.
+ */
+static void start_rivals(Victim *victim, const char *words, Victim *other,
+                         const char *other_words) {
+        victim_start(victim, words);
+        victim_expect(victim, "ready");
+        victim_start(other, other_words);
+        victim_expect(other, "ready");
+        prefer(victim, 1);
+        prefer(other, 2);
+}
+
 static void test_a_waiter_was_preempted(void **state) {
         _cleanup_(victim_done) Victim victim = {}, other = {};
         _cleanup_(told_done) Told told = {};
@@ -155,14 +169,9 @@ static void test_a_waiter_was_preempted(void **state) {
         pid_t tid;
 
         /* More than the other one needs, on a slow machine, to fall asleep. */
-        add(engine, "WaitingBudgetSec", "40ms");
-        victim_start(&victim, "pin:0 say:ready a( burn:500000000 )");
-        victim_expect(&victim, "ready");
-        victim_start(&other, "pin:0 say:ready sleep:50000000 spin:200000000");
-        victim_expect(&other, "ready");
-        /* Whatever else the machine does, nobody but the other one takes the victim's CPU. */
-        prefer(&victim, 1);
-        prefer(&other, 2);
+        (void) add(engine, "WaitingBudgetSec", "40ms");
+        start_rivals(&victim, "pin:0 say:ready a( burn:500000000 )", &other,
+                     "pin:0 say:ready sleep:50000000 spin:200000000");
         tid = other.pid;
         victim_continue(&victim);
         victim_continue(&other);
@@ -182,7 +191,7 @@ static void test_a_cause_belongs_to_its_window(void **state) {
         _cleanup_(told_done) Told told = {};
         Engine *engine = *state;
 
-        add(engine, "BudgetSec", "5ms");
+        (void) add(engine, "BudgetSec", "5ms");
         victim_start(&victim, "a( sleep:20000000 ) a( burn:10000000 )");
         victim_finish(&victim);
         read_all(engine, &told);
@@ -200,7 +209,7 @@ static void test_the_sleep_in_which_it_ran_out(void **state) {
         Engine *engine = *state;
 
         /* Far more than the first sleep, which the clock ends, takes in an emulator. */
-        add(engine, "SleepingBudgetSec", "300ms");
+        (void) add(engine, "SleepingBudgetSec", "300ms");
         victim_start(&victim, "a( sleep:1000000 say:ready sleep:1000000 sleep:1000000 )");
         victim_expect(&victim, "ready");
         wait_for_violation(engine, &told);
@@ -217,7 +226,7 @@ static void test_a_runner_was_not_woken(void **state) {
         _cleanup_(told_done) Told told = {};
         Engine *engine = *state;
 
-        add(engine, "RunningBudgetSec", "5ms");
+        (void) add(engine, "RunningBudgetSec", "5ms");
         victim_start(&victim, "a( sleep:1000000 burn:30000000 sleep:1000000 )");
         victim_finish(&victim);
         read_all(engine, &told);
@@ -236,7 +245,7 @@ static void test_found_late_in_a_sleep(void **state) {
         _cleanup_(told_done) Told told = {};
         Engine *engine = *state;
 
-        add(engine, "BudgetSec", "1ms");
+        (void) add(engine, "BudgetSec", "1ms");
         for (unsigned i = 0; i < 20; i++) {
                 victim_start(&victim, "a( spin:1300000 sleep:20000000 )");
                 victim_finish(&victim);
@@ -265,22 +274,14 @@ static void hold_nobody_up(bool now) {
 
 /* A window that ends with its binding has the same to tell as others. */
 static void test_a_waiter_loses_its_binding(void **state) {
-        static const char *const keys[] = {
-                "Executable",       "%v",   "Function", "victim_a", "BudgetSec", "infinity",
-                "WaitingBudgetSec", "40ms", NULL,
-        };
         _cleanup_(victim_done) Victim victim = {}, other = {};
         Engine *engine = *state;
-        uint32_t index = engine_add(engine, keys, NULL);
+        uint32_t index = add(engine, "WaitingBudgetSec", "40ms");
         const Report *completion;
         pid_t tid;
 
-        victim_start(&victim, "pin:0 a( say:ready burn:300000000 say:inside )");
-        victim_expect(&victim, "ready");
-        victim_start(&other, "pin:0 say:ready spin:200000000");
-        victim_expect(&other, "ready");
-        prefer(&victim, 1);
-        prefer(&other, 2);
+        start_rivals(&victim, "pin:0 a( say:ready burn:300000000 say:inside )", &other,
+                     "pin:0 say:ready spin:200000000");
         tid = other.pid;
         hold_nobody_up(true);
         victim_continue(&victim);
@@ -308,7 +309,7 @@ static void test_a_waiter_is_moved(void **state) {
         Engine *engine = *state;
         char name[32];
 
-        add(engine, "WaitingBudgetSec", "1ms");
+        (void) add(engine, "WaitingBudgetSec", "1ms");
         victim_start(&victim, "pin:0 a( say:ready burn:50000000 )");
         victim_expect(&victim, "ready");
         victim_start(&first, "pin:0 say:ready spin:500000000");
@@ -351,7 +352,7 @@ static void test_who_had_the_cpu_for_most_of_the_wait(void **state) {
         Engine *engine = *state;
         pid_t longest;
 
-        add(engine, "WaitingBudgetSec", "5ms");
+        (void) add(engine, "WaitingBudgetSec", "5ms");
         victim_start(&victim, "pin:0 a( say:ready burn:100000000 )");
         victim_expect(&victim, "ready");
         for (size_t i = 0; i < ELEMENTSOF(spins); i++) {
