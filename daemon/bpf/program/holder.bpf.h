@@ -327,7 +327,7 @@ static __always_inline void holder_tell(struct tlob_peer *to, const struct tlob_
 	to->time_ns = 0;
 	if (!waiting_ns)
 		return;
-	if (c && READ_ONCE(t->throttled) && task_is_throttled(t))
+	if (c && READ_ONCE(t->throttled) && task_is_throttled(t, queue_of(t)))
 		kernel_tid = HOLDER_QUOTA;
 	found = holder_find(slot, place, waiting_ns, kernel_tid,
 			    kernel_tid ? held_now_ns(t, c, now) : 0);

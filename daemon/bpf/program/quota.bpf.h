@@ -31,10 +31,9 @@ static __always_inline bool task_is_fair(const struct tlob_task *t)
  * Since Linux 6.18 a task is put aside on its way out of the kernel; before, its queue was, with
  * all that are on it. A task that comes into another class remains marked.
  */
-static __always_inline bool task_is_throttled(const struct tlob_task *t)
+static __always_inline bool task_is_throttled(const struct tlob_task *t, struct cfs_rq *queue)
 {
 	struct task_struct *task = (struct task_struct *)t->task;
-	struct cfs_rq *queue = queue_of(t);
 
 	if (!bpf_core_field_exists(queue->throttle_count))
 		return false;
@@ -76,7 +75,7 @@ static __always_inline void quota_look(struct tlob_task *t, __u64 now)
 	__u64 since;
 
 	t->queue = (__u64)queue;
-	t->throttled = task_is_throttled(t);
+	t->throttled = task_is_throttled(t, queue);
 	t->throttled_ns = throttled_ns(queue);
 	since = t->throttled ? throttled_since(queue) : 0;
 	t->quota_ns = since && since < now ? now - since : 0;
@@ -96,7 +95,7 @@ static __always_inline __u64 quota_take(struct tlob_task *t, __u64 ns, __u64 now
 	}
 	if (counted > t->throttled_ns && (before || task_may_be_throttled(t)))
 		over = counted - t->throttled_ns;
-	t->throttled = task_is_throttled(t);
+	t->throttled = task_is_throttled(t, queue);
 	t->throttled_ns = counted;
 	if (over) {
 		if (over > t->quota_ns)
