@@ -104,12 +104,12 @@ balanced() {
 
 # In both, what goes on in the background must not hold the standard error that check() captures.
 
-# wait_for_line FILE PATTERN: until the growing file, in $run, has a line that matches; prints it.
-# (In an overlay, tail would look for changes each second, by a nap that some scenarios would
-# measure.)
+# wait_for_line FILE PATTERN: until the growing file, in $run, has a line that matches; prints it. Who writes it may not
+# have made it yet. (In an overlay, tail would look for changes each second, by a nap that some scenarios would measure.)
 wait_for_line() {
         local line status tail tail_fd
 
+        : >>"$1"
         exec {tail_fd}< <(exec timeout "$WAIT" tail -n +1 -f "$1" 2>/dev/null)
         tail=$!
         line=$(grep -m1 -E -- "$2" <&"$tail_fd")
