@@ -5,13 +5,8 @@
  * them, in the books and with the reports that they owe.
  */
 
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "bpf/backend.h"
+#include "task-name.h"
 
 /*
  * Which budgets a report breaks: exceeded, and of the first of them budget and late_ns. A window
@@ -28,22 +23,6 @@ static void judge(Report *report, const uint64_t budget_ns[static TLOB_N_BUDGETS
                 report->budget = (enum tlob_budget) i;
                 report->late_ns = value - budget_ns[i];
         }
-}
-
-/* A task has a name that the programs did not note. It may be gone. */
-static void name_task(Report *report) {
-        _cleanup_close_ int fd = -EBADF;
-        char path[64];
-        ssize_t n;
-
-        if (*report->comm)
-                return;
-        (void) snprintf(path, sizeof(path), "/proc/%" PRIu32 "/comm", report->tid);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        n = fd < 0 ? -1 : read(fd, report->comm, sizeof(report->comm) - 1);
-        if (n > 0 && report->comm[n - 1] == '\n')
-                n--;
-        report->comm[n > 0 ? n : 0] = '\0';
 }
 
 /* It comes after the records that its window may have in the buffer. */
@@ -82,7 +61,9 @@ static void on_window_removed(Report *report, uint64_t claim, void *userdata) {
         /* Of which nothing has been reported. */
         if (TLOB_CLAIM_IS_VIOLATED(claim) && TLOB_CLAIM_ID(claim) == TLOB_ID_SUPPRESSED)
                 return;
-        name_task(report);
+        /* The programs note it where they report something. */
+        if (!*report->comm)
+                (void) task_read_name(report->tid, report->comm);
         if (TLOB_CLAIM_IS_VIOLATED(claim)) {
                 report->id = TLOB_CLAIM_ID(claim);
                 report->budget = (enum tlob_budget) TLOB_CLAIM_BUDGET(claim);

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "cgroup.h"
+#include "task-name.h"
 
 #define TASKS_MAX      256
 #define PROC_FILE_MAX  8192
@@ -98,11 +99,9 @@ static int read_task(int cgroup_root, uint32_t tid, KernelTask *ret) {
         line = strstr(text, "\nTgid:");
         if (!line || sscanf(line, "\nTgid: %" SCNu32, &task.pid) != 1)
                 return -EBADMSG;
-        r = read_proc(tid, "comm", text);
+        r = task_read_name(tid, task.comm);
         if (r < 0)
                 return r;
-        (void) snprintf(task.comm, sizeof(task.comm), "%.*s", (int) strcspn(text, "\n"), text);
-
         r = read_proc(tid, "cgroup", text);
         if (r < 0)
                 return r;
