@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -19,7 +20,8 @@
 #include "binding/resolve.h"
 #include "test.h"
 
-#define TIMEOUT_USEC UINT64_C(600000)
+#define TIMEOUT_USEC  UINT64_C(600000)
+#define PATIENCE_USEC UINT64_C(30000000) /* where nothing is to be late */
 
 #define IDS_MAX 4096
 
@@ -45,12 +47,16 @@ static int setup(void **state) {
         return files_new(TIMEOUT_USEC, (Files **) state);
 }
 
+static int setup_patient(void **state) {
+        return files_new(PATIENCE_USEC, (Files **) state);
+}
+
 static int teardown(void **state) {
         files_free(*state);
         return 0;
 }
 
-/* Waits for what is told, for a second at most. */
+/* Waits for what is told. */
 static void wait_for(Files *files, unsigned id) {
         struct pollfd poll_fd = { .fd = files_get_fd(files), .events = POLLIN };
 
@@ -59,6 +65,32 @@ static void wait_for(Files *files, unsigned id) {
                 assert_int_equal(poll(&poll_fd, 1, 10000), 1);
                 assert_true(files_dispatch(files, on_answer, NULL) >= 0);
         }
+}
+
+/* As files_resolve(), also if the answer does not come at once. */
+static int resolve(Files *files, Binding *binding, BindingFile **ret_file, char **ret_error) {
+        _cleanup_free_ char *error = NULL;
+        unsigned id;
+        int r;
+
+        while ((r = files_resolve(files, binding, &id, ret_file, &error)) == -EINPROGRESS) {
+                wait_for(files, id);
+                free(error);
+                error = NULL;
+        }
+        if (ret_error)
+                *ret_error = TAKE_PTR(error);
+        return r;
+}
+
+/* The same of files_compare(). */
+static int compare(Files *files, const Binding *binding, FileStamp *ret_now) {
+        unsigned id;
+        int r;
+
+        while ((r = files_compare(files, binding, &id, ret_now)) == -EINPROGRESS)
+                wait_for(files, id);
+        return r;
 }
 
 /* All readers: the children of the process that is the only child of this one. */
@@ -109,11 +141,10 @@ static void test_as_if_read_here(void **state) {
                 _cleanup_free_ char *error_here = NULL, *error_there = NULL;
                 FileStamp now;
                 struct stat st;
-                unsigned id;
                 int r;
 
                 r = binding_resolve(here, &a, &error_here);
-                assert_int_equal(files_resolve(*state, there, &id, &b, &error_there), r);
+                assert_int_equal(resolve(*state, there, &b, &error_there), r);
                 assert_string_equal(error_here ?: "", error_there ?: "");
                 if (r < 0)
                         continue;
@@ -132,9 +163,9 @@ static void test_as_if_read_here(void **state) {
                 assert_int_equal(st.st_ino, here->resolved.inode);
                 assert_int_equal(st.st_dev, there->resolved.device);
                 assert_int_equal(fcntl(b->fd, F_GETFL) & O_ACCMODE, O_RDONLY);
-                assert_int_equal(files_compare(*state, there, &id, &now), FILE_IS_SAME);
+                assert_int_equal(compare(*state, there, &now), FILE_IS_SAME);
                 there->resolved.inode++;
-                assert_int_equal(files_compare(*state, there, &id, &now), FILE_IS_OTHER);
+                assert_int_equal(compare(*state, there, &now), FILE_IS_OTHER);
         }
         assert_false(files_is_busy(*state));
 }
@@ -146,7 +177,6 @@ static void test_compare(void **state) {
         _cleanup_(binding_freep) Binding *binding = make(path, "main");
         FileStamp now;
         struct stat st;
-        unsigned id;
 
         assert_true(fd >= 0);
         assert_ok(fstat(fd, &st));
@@ -155,17 +185,17 @@ static void test_compare(void **state) {
         binding->resolved.device = st.st_dev;
         binding->resolved.inode = st.st_ino;
         binding->resolved.stamp = file_stamp_of(&st);
-        assert_int_equal(files_compare(*state, binding, &id, &now), FILE_IS_SAME);
+        assert_int_equal(compare(*state, binding, &now), FILE_IS_SAME);
         binding->resolved.stamp.ctime_ns--;
-        assert_int_equal(files_compare(*state, binding, &id, &now), FILE_IS_TOUCHED);
+        assert_int_equal(compare(*state, binding, &now), FILE_IS_TOUCHED);
         binding->resolved.stamp.mtime_ns--;
-        assert_int_equal(files_compare(*state, binding, &id, &now), FILE_IS_REWRITTEN);
+        assert_int_equal(compare(*state, binding, &now), FILE_IS_REWRITTEN);
         binding->resolved.stamp = now;
-        assert_int_equal(files_compare(*state, binding, &id, &now), FILE_IS_SAME);
+        assert_int_equal(compare(*state, binding, &now), FILE_IS_SAME);
         assert_int_equal(write(fd, "x", 1), 1);
-        assert_int_equal(files_compare(*state, binding, &id, &now), FILE_IS_REWRITTEN);
+        assert_int_equal(compare(*state, binding, &now), FILE_IS_REWRITTEN);
         assert_ok(unlink(path));
-        assert_int_equal(files_compare(*state, binding, &id, &now), FILE_IS_OTHER);
+        assert_int_equal(compare(*state, binding, &now), FILE_IS_OTHER);
 }
 
 /* It is not waited for, and the answer is that of the moment. */
@@ -175,7 +205,7 @@ static void test_count(void **state) {
         FileUsers users;
         unsigned id;
 
-        assert_ok(files_resolve(*state, binding, &id, &file, NULL));
+        assert_ok(resolve(*state, binding, &file, NULL));
         assert_int_equal(files_count(*state, binding, &id, &users), -EINPROGRESS);
         wait_for(*state, id);
         assert_ok(files_count(*state, binding, &id, &users));
@@ -198,7 +228,7 @@ static void test_answered_late(void **state) {
         _cleanup_free_ char *error = NULL;
         unsigned id = 0, same = 0;
 
-        assert_ok(files_resolve(*state, binding, &id, &file, NULL));
+        assert_ok(resolve(*state, binding, &file, NULL));
         file = binding_file_free(file);
         signal_readers(SIGSTOP);
         assert_int_equal(files_resolve(*state, binding, &id, &file, &error), -EINPROGRESS);
@@ -228,7 +258,7 @@ static void test_answered_late(void **state) {
         signal_readers(SIGCONT);
         wait_for(*state, id);
         assert_false(files_are_late(*state));
-        assert_ok(files_resolve(*state, binding, &same, &file, NULL));
+        assert_ok(resolve(*state, binding, &file, NULL));
 }
 
 /* How many descriptors of this process are of the file of that one. */
@@ -249,7 +279,7 @@ static void test_never_claimed(void **state) {
         struct pollfd poll_fd = { .fd = files_get_fd(*state), .events = POLLIN };
         unsigned id = 0;
 
-        assert_ok(files_resolve(*state, binding, &id, &file, NULL));
+        assert_ok(resolve(*state, binding, &file, NULL));
         assert_int_equal(count_open(file->fd), 1);
         signal_readers(SIGSTOP);
         assert_int_equal(files_resolve(*state, binding, &id, &none, NULL), -EINPROGRESS);
@@ -293,7 +323,7 @@ static void test_told_late(void **state) {
         struct pollfd poll_fd = { .fd = files_get_fd(*state), .events = POLLIN };
         unsigned id;
 
-        assert_ok(files_resolve(*state, first, &id, &file, NULL));
+        assert_ok(resolve(*state, first, &file, NULL));
         file = binding_file_free(file);
         signal_readers(SIGSTOP);
         assert_int_equal(files_resolve(*state, first, &id, &file, NULL), -EINPROGRESS);
@@ -303,7 +333,7 @@ static void test_told_late(void **state) {
                 assert_int_equal(poll(&poll_fd, 1, 10000), 1);
                 assert_true(files_dispatch(*state, on_answer_be_busy, &busy) >= 0);
         }
-        assert_ok(files_resolve(*state, second, &id, &file, NULL));
+        assert_ok(resolve(*state, second, &file, NULL));
 }
 
 /* As long as one waits for a place, others do not begin to; elsewhere all goes on. */
@@ -314,8 +344,8 @@ static void test_place_that_hangs(void **state) {
         unsigned id, n = 0;
         FileStamp now;
 
-        assert_int_equal(files_compare(*state, first, &id, &now), FILE_IS_OTHER);
-        assert_true(files_resolve(*state, first, &id, &file, NULL) < 0);
+        assert_int_equal(compare(*state, first, &now), FILE_IS_OTHER);
+        assert_true(resolve(*state, first, &file, NULL) < 0);
         signal_readers(SIGSTOP);
         assert_int_equal(files_resolve(*state, first, &id, &file, NULL), -EINPROGRESS);
         (void) clock_gettime(CLOCK_MONOTONIC, &before);
@@ -334,13 +364,8 @@ static void test_place_that_hangs(void **state) {
 
         {
                 _cleanup_(binding_freep) Binding *elsewhere = make("libc.so.6", "fsync");
-                int r = files_resolve(*state, elsewhere, &id, &file, NULL);
 
-                if (r == -EINPROGRESS) {
-                        wait_for(*state, id);
-                        r = files_resolve(*state, elsewhere, &id, &file, NULL);
-                }
-                assert_ok(r);
+                assert_ok(resolve(*state, elsewhere, &file, NULL));
         }
         signal_readers(SIGCONT);
 }
@@ -348,14 +373,8 @@ static void test_place_that_hangs(void **state) {
 static void assert_resolved(Files *files, Binding *binding, const char *function) {
         _cleanup_(binding_freep) Binding *here = make("libc.so.6", function);
         _cleanup_(binding_file_freep) BindingFile *file = NULL, *other = NULL;
-        unsigned id;
-        int r = files_resolve(files, binding, &id, &file, NULL);
 
-        if (r == -EINPROGRESS) {
-                wait_for(files, id);
-                r = files_resolve(files, binding, &id, &file, NULL);
-        }
-        assert_ok(r);
+        assert_ok(resolve(files, binding, &file, NULL));
         assert_ok(binding_resolve(here, &other, NULL));
         assert_same_site(&binding->resolved.sites.start, &here->resolved.sites.start);
 }
@@ -399,11 +418,11 @@ static void on_answer_of_two(unsigned id, void *userdata) {
 
 /* Two wait for the same answer: who has not taken it when it comes is told nevertheless. */
 static void test_asked_by_two(void **state) {
-        const struct timespec while_read = { .tv_nsec = 500000000 };
         _cleanup_(binding_freep) Binding *binding = make("libc.so.6", "fsync"),
                                          *other = make("libc.so.6", "close");
         _cleanup_(binding_file_freep) BindingFile *file = NULL;
         Two two = { .files = *state, .second = binding };
+        struct epoll_event events[2];
         unsigned id;
 
         /* Two readers, and each has one to answer. */
@@ -415,7 +434,8 @@ static void test_asked_by_two(void **state) {
         signal_readers(SIGSTOP);
         assert_int_equal(files_resolve(*state, binding, &id, &file, NULL), -EINPROGRESS);
         signal_readers(SIGCONT);
-        (void) nanosleep(&while_read, NULL);
+        while (epoll_wait(files_get_fd(*state), events, ELEMENTSOF(events), 10000) == 1)
+                (void) nanosleep(&(struct timespec) { .tv_nsec = 1000000 }, NULL);
         assert_int_equal(files_dispatch(*state, on_answer_of_two, &two), 2);
         assert_true(two.was_taken);
         assert_int_equal(two.last_id, id);
@@ -426,38 +446,30 @@ static void test_reader_that_dies(void **state) {
         _cleanup_(binding_file_freep) BindingFile *file = NULL;
         _cleanup_free_ char *error = NULL;
         unsigned id;
-        int r;
 
-        assert_ok(files_resolve(*state, binding, &id, &file, NULL));
+        assert_ok(resolve(*state, binding, &file, NULL));
         file = binding_file_free(file);
         signal_readers(SIGSTOP);
         assert_int_equal(files_resolve(*state, binding, &id, &file, NULL), -EINPROGRESS);
         signal_readers(SIGKILL);
         wait_for(*state, id);
-        r = files_resolve(*state, binding, &id, &file, &error);
-        assert_int_equal(r, -EIO);
+        assert_int_equal(files_resolve(*state, binding, &id, &file, &error), -EIO);
         assert_non_null(strstr(error, "The process that was reading libc.so.6 died"));
-
-        r = files_resolve(*state, binding, &id, &file, NULL);
-        if (r == -EINPROGRESS) {
-                wait_for(*state, id);
-                r = files_resolve(*state, binding, &id, &file, NULL);
-        }
-        assert_ok(r);
+        assert_ok(resolve(*state, binding, &file, NULL));
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_as_if_read_here, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_compare, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_count, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_as_if_read_here, setup_patient, teardown),
+                cmocka_unit_test_setup_teardown(test_compare, setup_patient, teardown),
+                cmocka_unit_test_setup_teardown(test_count, setup_patient, teardown),
                 cmocka_unit_test_setup_teardown(test_answered_late, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_never_claimed, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_told_late, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_place_that_hangs, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_container_that_hangs, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_asked_by_two, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_reader_that_dies, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_place_that_hangs, setup_patient, teardown),
+                cmocka_unit_test_setup_teardown(test_container_that_hangs, setup_patient, teardown),
+                cmocka_unit_test_setup_teardown(test_asked_by_two, setup_patient, teardown),
+                cmocka_unit_test_setup_teardown(test_reader_that_dies, setup_patient, teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
