@@ -156,7 +156,7 @@ static void test_replaced(void **state) {
                         path);
         assert_int_equal(system(command), 0);
         for (unsigned i = 0; !find(f, "replaced")->former; i++) {
-                assert_true(i < 30);
+                assert_true(i < 500);
                 pass(f, 10);
         }
         pass(f, 1000);

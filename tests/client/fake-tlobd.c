@@ -484,27 +484,29 @@ static int obey(Fake *fake, const char *command) {
 static int serve(Fake *fake, const sigset_t *waiting) {
         for (;;) {
                 struct pollfd fds[] = {
-                        { .fd = sd_bus_get_fd(fake->bus), .events = POLLIN },
                         { .fd = STDIN_FILENO, .events = POLLIN },
+                        { .fd = sd_bus_get_fd(fake->bus) },
                 };
                 char command[64];
                 int r;
 
+                /* Who tells it something, and then asks, may have done both by now. */
+                if (poll(fds, 1, 0) > 0) {
+                        if (!fgets(command, sizeof(command), stdin))
+                                return 0;
+                        r = obey(fake, command);
+                        if (r < 0)
+                                return r;
+                        continue;
+                }
                 r = sd_bus_process(fake->bus, NULL);
                 if (r < 0)
                         return r;
                 if (r > 0)
                         continue;
-                fds[0].events = (short) sd_bus_get_events(fake->bus);
+                fds[1].events = (short) sd_bus_get_events(fake->bus);
                 if (ppoll(fds, ELEMENTSOF(fds), NULL, waiting) < 0)
                         return errno == EINTR ? 0 : -errno;
-                if (fds[1].revents == 0)
-                        continue;
-                if (!fgets(command, sizeof(command), stdin))
-                        return 0;
-                r = obey(fake, command);
-                if (r < 0)
-                        return r;
         }
 }
 

@@ -186,7 +186,8 @@ static void test_put_in_its_place(void **state) {
         assert_int_equal(fstat(open_fd, &right), 0);
         start_holder(getuid(), RIGHTS_USER, open_fd, secret_fd);
         await_holder();
-        for (unsigned i = 0; i < N_ROUNDS; i++) {
+        /* Both must have come up. */
+        for (unsigned i = 0; i < N_ROUNDS || n_refused == 0 || n_refused == i; i++) {
                 _cleanup_close_ int fd = -EBADF;
 
                 if (open_lent(getuid(), &fd, NULL) < 0) {
@@ -197,7 +198,6 @@ static void test_put_in_its_place(void **state) {
                 assert_int_equal(st.st_ino, right.st_ino);
         }
         end_holder();
-        assert_true(n_refused > 0 && n_refused < N_ROUNDS);
 }
 
 static int set_up(void **state) {
