@@ -52,6 +52,8 @@ static char *describe_cause(sd_journal *journal, const Overrun *overrun) {
         case TLOB_WAITING:
                 if (streq(journal_text(journal, "TLOB_PREEMPTED_BY", text), CAUSE_QUOTA))
                         return strdup("waiting for its " CAUSE_QUOTA);
+                if (cause_is_quota_of_slice(text))
+                        return sentence_make("waiting for the %s", text);
                 bracket = strrchr(text, '[');
                 if (bracket)
                         *bracket = '\0';

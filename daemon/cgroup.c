@@ -20,10 +20,25 @@
 #include "base/unit-name.h"
 
 #define CGROUP_PATH_MAX 256
+#define CGROUP_FILE_MAX 1024
 
 #ifndef FILEID_KERNFS
 #define FILEID_KERNFS 0xfe
 #endif
+
+static bool has_suffix(const char *s, size_t n, const char *suffix) {
+        size_t m = strlen(suffix);
+
+        return n > m && strncmp(s + n - m, suffix, m) == 0;
+}
+
+/* systemd escapes names that clash with the kernel's files by a leading '_'. */
+static const char *unescape_start(const char *name, size_t *n) {
+        if (*n == 0 || *name != '_')
+                return name;
+        --*n;
+        return name + 1;
+}
 
 int cgroup_open_root(void) {
         static const char *const paths[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
@@ -137,18 +152,68 @@ int cgroup_id_get_path(int root_fd, uint64_t id, char **ret_path) {
         return 0;
 }
 
+/* A small file of the cgroup at the first n bytes of path, as a string; "" if there is none. */
+static void read_file(int root_fd, const char *path, size_t n, const char *name,
+                      char ret[static CGROUP_FILE_MAX]) {
+        _cleanup_close_ int fd = -EBADF;
+        char file[4096];
+        ssize_t size = -1;
+
+        if (snprintf(file, sizeof(file), ".%.*s/%s", (int) n, path, name) < (int) sizeof(file))
+                fd = openat(root_fd, file, O_RDONLY | O_CLOEXEC);
+        if (fd >= 0)
+                size = read(fd, ret, CGROUP_FILE_MAX - 1);
+        ret[size > 0 ? size : 0] = '\0';
+}
+
+/* Has it a CPU quota that was ever used up? */
+static bool was_throttled(int root_fd, const char *path, size_t n) {
+        char text[CGROUP_FILE_MAX];
+        const char *line;
+
+        read_file(root_fd, path, n, "cpu.max", text);
+        if (*text < '0' || *text > '9')
+                return false;
+        /* Not to be asked of all: the kernel adds up what each CPU has counted. */
+        read_file(root_fd, path, n, "cpu.stat", text);
+        line = strstr(text, "nr_throttled ");
+        return line && strtoull(line + strlen("nr_throttled "), NULL, 10) > 0;
+}
+
+int cgroup_path_get_limiting_slice(int root_fd, const char *path, char **ret_slice) {
+        _cleanup_free_ char *name = NULL;
+        const char *found = NULL;
+        size_t length = 0;
+
+        *ret_slice = NULL;
+        for (const char *p = path + strspn(path, "/"); *p; p += strspn(p, "/")) {
+                size_t n = strcspn(p, "/");
+
+                if (was_throttled(root_fd, path, (size_t) (p - path) + n)) {
+                        if (found)
+                                return 0;
+                        found = p;
+                        length = n;
+                }
+                p += n;
+        }
+        if (!found || !has_suffix(found, length, ".slice"))
+                return 0;
+        found = unescape_start(found, &length);
+        name = strndup(found, length);
+        if (!name)
+                return -ENOMEM;
+        if (unit_name_is_valid(name))
+                *ret_slice = TAKE_PTR(name);
+        return 0;
+}
+
 const char *cgroup_path_below(const char *root, const char *path) {
         size_t n = strlen(root);
 
         if (strncmp(path, root, n) != 0 || (n > 0 && path[n] != '/' && path[n] != '\0'))
                 return NULL;
         return path + n;
-}
-
-static int has_suffix(const char *s, size_t n, const char *suffix) {
-        size_t m = strlen(suffix);
-
-        return n > m && strncmp(s + n - m, suffix, m) == 0;
 }
 
 static bool is_unit(const char *name) {
@@ -171,11 +236,7 @@ int cgroup_path_get_unit(const char *path, char **ret_unit) {
                         continue;
                 }
 
-                /* systemd escapes names that clash with the kernel's files by a leading '_'. */
-                if (*path == '_') {
-                        path++;
-                        n--;
-                }
+                path = unescape_start(path, &n);
                 unit = strndup(path, n);
                 if (!unit)
                         return -ENOMEM;

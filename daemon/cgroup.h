@@ -36,6 +36,13 @@ int cgroup_find_delegated(int root_fd, const char *path, uid_t user, uint64_t *r
 int cgroup_id_get_path(int root_fd, uint64_t id, char **ret_path);
 
 /*
+ * Whose CPU quota holds back who is in the cgroup at that path, if it is a slice's: the name of the
+ * only one on the path whose quota was ever used up. NULL: there are several, or it is the unit's
+ * own, or cannot be told. Returns 0 or -ENOMEM.
+ */
+int cgroup_path_get_limiting_slice(int root_fd, const char *path, char **ret_slice);
+
+/*
  * The part of a path that is below root, the cgroup of a service manager: "/app.slice/x.service" of
  * "/user.slice/user-1000.slice/user@1000.service/app.slice/x.service". root "": all of it. NULL: it
  * is not below. Part of path.

@@ -88,8 +88,18 @@ const char *cause_words_for(const char *blocked_in) {
         return "blocked in";
 }
 
+bool cause_is_quota_of_slice(const char *preempted_by) {
+        const char *type = strrchr(preempted_by, '.');
+
+        return strncmp(preempted_by, CAUSE_QUOTA_OF, strlen(CAUSE_QUOTA_OF)) == 0 && type &&
+               streq(type, ".slice");
+}
+
 const char *cause_words_for_peer(const char *preempted_by) {
-        return streq_empty(preempted_by, CAUSE_QUOTA) ? "held back by its" : "preempted by";
+        if (streq_empty(preempted_by, CAUSE_QUOTA))
+                return "held back by its";
+        return preempted_by && cause_is_quota_of_slice(preempted_by) ? "held back by the"
+                                                                     : "preempted by";
 }
 
 static int make_frames(const Stack *stack, char ***ret) {
@@ -145,6 +155,16 @@ int cause_make(const Stack *stack, const Peers *peers, Cause *ret) {
 
         *ret = cause;
         cause = (Cause) {};
+        return 0;
+}
+
+int cause_set_slice(Cause *cause, const char *slice) {
+        char *quota = sentence_make(CAUSE_QUOTA_OF "%s", slice);
+
+        if (!quota)
+                return -ENOMEM;
+        free(cause->preempted_by);
+        cause->preempted_by = quota;
         return 0;
 }
 

@@ -54,22 +54,34 @@ typedef struct Peers {
  */
 const char *cause_words_for(const char *blocked_in);
 
-/* The same before preempted_by of a cause: "preempted by", or "held back by its". */
+/*
+ * The same before preempted_by of a cause: "preempted by"; "held back by its" before CAUSE_QUOTA,
+ * and "held back by the" before that of a slice.
+ */
 const char *cause_words_for_peer(const char *preempted_by);
 
-#define CAUSE_QUOTA "CPU quota"
+#define CAUSE_QUOTA    "CPU quota"
+#define CAUSE_QUOTA_OF CAUSE_QUOTA " of "
+
+/* Does preempted_by of a cause tell of that? A task has no name that is so long. */
+bool cause_is_quota_of_slice(const char *preempted_by);
 
 /* Strings are escaped, and NULL where nothing is known. */
 typedef struct Cause {
-        char *blocked_in;   /* function of the kernel */
-        char *woken_by;     /* "redis-server[812]", "bio_aof[812/815]" (a thread), "interrupt" */
-        char *preempted_by; /* the same, or CAUSE_QUOTA: who had the CPU for most of the wait */
-        char **stack;       /* ends with NULL */
+        char *blocked_in; /* function of the kernel */
+        char *woken_by;   /* "redis-server[812]", "bio_aof[812/815]" (a thread), "interrupt" */
+
+        /* Who had the CPU for most of the wait; or CAUSE_QUOTA, or CAUSE_QUOTA_OF and a slice. */
+        char *preempted_by;
+        char **stack; /* ends with NULL */
 } Cause;
 
 /* stack may be NULL. Returns 0 or -ENOMEM; then *ret is not touched. */
 int cause_make(const Stack *stack, const Peers *peers, Cause *ret);
 int cause_copy(const Cause *cause, Cause *ret);
 void cause_done(Cause *cause);
+
+/* The quota that it tells of is that slice's. Returns 0 or -ENOMEM; then it is as before. */
+int cause_set_slice(Cause *cause, const char *slice);
 
 #endif

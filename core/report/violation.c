@@ -15,10 +15,11 @@
 
 #include "base/duration.h"
 #include "base/sentence.h"
+#include "base/unit-name.h"
 
 #define BREAKDOWN_MAX ((TLOB_N_STATES + 2) * (DURATION_MAX + (size_t) 24))
 #define MATTERS_PART  20 /* of the window */
-#define CAUSE_MAX     160
+#define CAUSE_MAX     (UNIT_NAME_MAX + 64)
 
 void report_forget_states(Report *report) {
         report->state = TLOB_N_STATES;

@@ -42,18 +42,32 @@ static int read_executable(uint32_t pid, char **ret) {
  * The record names the task's cgroup, which mostly outlives the task: by its number, of which only
  * root can learn the path, or by the path.
  */
-static int find_unit(Manager *m, const Report *report, char **ret) {
-        _cleanup_free_ char *path = NULL;
-        int r;
-
+static int find_cgroup(Manager *m, const Report *report, char **ret) {
         if (report->cgroup_path)
-                return manager_unit_of_cgroup(m, report->cgroup_path, ret);
+                return free_and_strdup(ret, report->cgroup_path);
         if (m->cgroup_root < 0 || report->cgroup_id == 0)
                 return -ENXIO;
-        r = cgroup_id_get_path(m->cgroup_root, report->cgroup_id, &path);
+        return cgroup_id_get_path(m->cgroup_root, report->cgroup_id, ret);
+}
+
+/* cgroup: of the task, or NULL. */
+static int find_cause(Manager *m, const Report *report, const Stack *stack, const char *cgroup,
+                      Cause *ret) {
+        const Peer *by = &report->peers.preempted_by;
+        _cleanup_(cause_done) Cause cause = {};
+        _cleanup_free_ char *slice = NULL;
+        int r;
+
+        r = cause_make(stack, &report->peers, &cause);
+        if (r >= 0 && cgroup && by->is_known && by->kind == TLOB_PEER_QUOTA && m->cgroup_root >= 0)
+                r = cgroup_path_get_limiting_slice(m->cgroup_root, cgroup, &slice);
+        if (r >= 0 && slice)
+                r = cause_set_slice(&cause, slice);
         if (r < 0)
                 return r;
-        return manager_unit_of_cgroup(m, path, ret);
+        *ret = cause;
+        cause = (Cause) {};
+        return 0;
 }
 
 /* Is it the unit of all tasks that such a binding is for? */
@@ -71,13 +85,16 @@ static int violation_init(Manager *m, const Binding *binding, const Report *repo
                 .budget_ns = binding->budget_ns[report->budget],
                 .priority = binding->priority,
         };
+        _cleanup_free_ char *cgroup = NULL;
         int r;
 
         v.binding = strdup(binding->name);
         if (!v.binding)
                 return -ENOMEM;
 
-        r = find_unit(m, report, &v.unit);
+        r = find_cgroup(m, report, &cgroup);
+        if (r >= 0)
+                r = manager_unit_of_cgroup(m, cgroup, &v.unit);
         if (r == -ENOMEM)
                 return r;
         /* It has ended meanwhile. */
@@ -94,7 +111,7 @@ static int violation_init(Manager *m, const Binding *binding, const Report *repo
         r = read_executable(report->pid, &v.executable);
         if (r == -ENOMEM)
                 return r;
-        r = cause_make(report->stack, &report->peers, &v.cause);
+        r = find_cause(m, report, report->stack, cgroup, &v.cause);
         if (r < 0)
                 return r;
         v.report.stack = NULL;
@@ -294,10 +311,12 @@ static void on_violation(Manager *m, Binding *binding, Violation *violation) {
 /* Also when its violation was held back: the log has it. */
 static void complete_log(Manager *m, const Report *report) {
         _cleanup_(cause_done) Cause cause = {};
+        _cleanup_free_ char *cgroup = NULL;
 
         if (!violation_log_find(&m->violations, report->id))
                 return;
-        if (cause_make(NULL, &report->peers, &cause) < 0)
+        (void) find_cgroup(m, report, &cgroup);
+        if (find_cause(m, report, NULL, cgroup, &cause) < 0)
                 log_oom();
         violation_log_complete(&m->violations, report, &cause);
 }

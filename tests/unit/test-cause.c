@@ -95,6 +95,16 @@ static void test_peers(void **state) {
         assert_int_equal(cause_make(NULL, &peers, &cause), 0);
         assert_string_equal(cause.preempted_by, "CPU quota");
         assert_string_equal(cause_words_for_peer(cause.preempted_by), "held back by its");
+        assert_false(cause_is_quota_of_slice(cause.preempted_by));
+        assert_int_equal(cause_set_slice(&cause, "web-a.slice"), 0);
+        assert_string_equal(cause.preempted_by, "CPU quota of web-a.slice");
+        assert_string_equal(cause_words_for_peer(cause.preempted_by), "held back by the");
+
+        cause_done(&cause);
+        peers.preempted_by = peer(7, "CPU quota of x");
+        assert_int_equal(cause_make(NULL, &peers, &cause), 0);
+        assert_string_equal(cause_words_for_peer(cause.preempted_by), "preempted by");
+        assert_string_equal(cause_words_for_peer(NULL), "preempted by");
 }
 
 /* Which number is what: a process, or a thread of one. */

@@ -25,6 +25,13 @@ const QUOTA = "CPU quota";
 /* A little is stolen all the time in most virtual machines, and a window has a probe or two. */
 const MATTERS_PART = 20;
 
+function waitWords(preemptedBy) {
+        if (preemptedBy === QUOTA)
+                return "held back by its";
+        return preemptedBy.startsWith(`${QUOTA} of `) && preemptedBy.endsWith(".slice")
+                ? "held back by the" : "CPU taken by";
+}
+
 function taskOf({ comm, pid, tid }) {
         const id = pid && tid && tid !== pid ? `${pid}/${tid}` : pid || tid;
 
@@ -50,7 +57,7 @@ function causesOf(violation) {
 
         return [
                 ["blocked in", violation.blockedIn],
-                [violation.preemptedBy === QUOTA ? "held back by its" : "CPU taken by", violation.preemptedBy],
+                [waitWords(violation.preemptedBy), violation.preemptedBy],
                 ["woken by", violation.wokenBy],
                 ["stolen by the hypervisor", part(stolen)],
                 ["in probes of measured calls", part(probes)],

@@ -35,6 +35,8 @@ service hogged "$victim a( say:inside spin:650000000 )" 'CPUQuota=20%' 'CPUAffin
         "StandardOutput=file:$run/hogged" '[X-Tlob a]' 'Function=victim_a' 'BudgetSec=100ms'
 service many "$victim threads:16 ( a( spin:1000000000 ) )" 'CPUQuota=10%' 'CPUAffinity=0' '[X-Tlob a]' 'Function=victim_a' 'BudgetSec=500ms'
 printf '[Service]\nExecStart=%s spin:100000000000\nNice=19\n' "$victim" >"$etc/idler.service"
+service sliced "$victim a( spin:300000000 ) sleep:2000000000" 'Slice=limited.slice' '[X-Tlob a]' 'Function=victim_a' 'BudgetSec=100ms'
+printf '[Slice]\nCPUQuota=10%%\n' >"$etc/limited.slice"
 service free "$victim a( spin:300000000 )" '[X-Tlob a]' 'Function=victim_a' 'BudgetSec=100ms'
 service disk "/bin/dd if=/var/tlob-big of=/dev/null bs=256K count=2 iflag=direct" "IOReadBandwidthMax=/dev/$disk 200K" \
         '[X-Tlob read]' 'Executable=libc.so.6' 'Function=read' 'BudgetSec=300ms'
@@ -57,6 +59,14 @@ for name in quota beside; do
         matches "$name: people are told" "$(tlobctl violations -b $name.service/a)" 'held back by its CPU quota'
 done
 systemctl stop idler.service
+
+# One of all in a slice.
+systemctl start sliced.service
+end=$(last_end sliced.service/a)
+jq -r .message <<<"$end" | sed 's/^/# /'
+holds "whose quota it is is told" "$end" \
+        '.by == "CPU quota of limited.slice" and (.message | test(", held back by the CPU quota of limited.slice"))'
+matches "and people are told" "$(tlobctl violations -b sliced.service/a)" 'held back by the CPU quota of limited.slice'
 
 # The quota is there again before the CPU is, which another one has for longer than it was used up. That one leaves in
 # time, lest the kernel lends the CPU, and the quota is overdrawn. All that is done in the window is done by this shell.
