@@ -76,6 +76,6 @@ ExitStatus verb_metrics(Client *client, int argc, char **argv) {
         asked = metric_source_ask(client, &answer);
         if (asked < 0 && !path)
                 return STATUS_FAILED;
-        r = whole_file_write(path, writers[client->output.json], &answer);
+        r = whole_file_write(path, WHOLE_FILE_SCRAPED, writers[client->output.json], &answer);
         return r < 0 ? STATUS_FAILED : asked < 0 ? STATUS_UNMEASURED : STATUS_DONE;
 }

@@ -338,6 +338,6 @@ ExitStatus verb_report(Client *client, int argc, char **argv) {
                 r = make_page(&draft);
         if (r < 0)
                 return status_of_memory(r);
-        r = whole_file_write(client->options.output, write_report, &draft);
+        r = whole_file_write(client->options.output, WHOLE_FILE_KEPT, write_report, &draft);
         return r < 0 || !known ? STATUS_FAILED : STATUS_DONE;
 }

@@ -41,7 +41,36 @@ static int give_name(int fd, int directory, const char *name) {
         return linkat(AT_FDCWD, link, directory, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 }
 
-static int replace(int directory, const char *name, const char *text, size_t size) {
+/* Where files have the owner and the permissions of their file system, they may have these. */
+static int permit(int fd, mode_t mode) {
+        struct stat st;
+
+        if (fchmod(fd, mode) >= 0)
+                return 0;
+        return errno == EPERM && fstat(fd, &st) >= 0 && (st.st_mode & mode) == mode ? 0 : -EPERM;
+}
+
+/* How much of it there is can come out when it is on its way to the disk, or to a server. */
+static int settle(int fd) {
+        return fsync(fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
+}
+
+static mode_t mode_of(WholeFileUse use, int directory, const char *name) {
+        struct stat st;
+        mode_t mask;
+
+        if (use == WHOLE_FILE_SCRAPED)
+                return 0644;
+        if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) >= 0 && S_ISREG(st.st_mode) &&
+            st.st_uid == geteuid())
+                return st.st_mode & 0777;
+        mask = umask(0077);
+        (void) umask(mask);
+        return 0666 & ~mask;
+}
+
+static int replace(int directory, const char *name, WholeFileUse use, const char *text,
+                   size_t size) {
         _cleanup_free_ char *temporary = NULL;
         _cleanup_close_ int fd = -EBADF;
         unsigned char number[3];
@@ -57,8 +86,10 @@ static int replace(int directory, const char *name, const char *text, size_t siz
         if (fd < 0)
                 return fd;
         r = write_all(fd, text, size);
-        if (r >= 0 && fchmod(fd, 0644) < 0)
-                r = -errno;
+        if (r >= 0)
+                r = permit(fd, mode_of(use, directory, name));
+        if (r >= 0 && use == WHOLE_FILE_KEPT)
+                r = settle(fd);
         if (r >= 0 && !has_name) {
                 r = give_name(fd, directory, temporary);
                 has_name = r >= 0;
@@ -90,7 +121,8 @@ static bool is_output(const struct stat *st) {
 
 /* Links there are the kernel's or root's. Others can lead to what their owner may not write. */
 static bool is_special(const char *path) {
-        return strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
+        return (strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0) &&
+               strncmp(path, "/dev/shm/", 9) != 0 && strncmp(path, "/dev/mqueue/", 12) != 0;
 }
 
 /* A device or a pipe is no file that could be replaced by another. */
@@ -158,7 +190,8 @@ static int open_directory(const char *path, const char *name, const char **ret_r
         return directory ? open_followed(directory, ret_reason) : -ENOMEM;
 }
 
-static int put(const char *path, const char *text, size_t size, const char **ret_reason) {
+static int put(const char *path, WholeFileUse use, const char *text, size_t size,
+               const char **ret_reason) {
         const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
         _cleanup_close_ int directory = -EBADF;
         struct stat st;
@@ -174,7 +207,7 @@ static int put(const char *path, const char *text, size_t size, const char **ret
                 return directory;
         if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) >= 0 && !is_replaceable(&st))
                 return write_into(directory, name, O_NOFOLLOW, text, size);
-        return replace(directory, name, text, size);
+        return replace(directory, name, use, text, size);
 }
 
 static int make_text(WholeFileWriter writer, const void *userdata, char **ret, size_t *ret_size) {
@@ -187,7 +220,28 @@ static int make_text(WholeFileWriter writer, const void *userdata, char **ret, s
         return fclose(f) != 0 ? -ENOMEM : r;
 }
 
-int whole_file_write(const char *path, WholeFileWriter writer, const void *userdata) {
+/* Line by line, as it may be another machine's text. */
+static int show(char *text, size_t size) {
+        if (!isatty(STDOUT_FILENO)) {
+                (void) fwrite(text, 1, size, stdout);
+                return 0;
+        }
+        for (char *line = text, *end; *line != '\0'; line = end) {
+                _cleanup_free_ char *shown = NULL;
+
+                end = strchrnul(line, '\n');
+                if (*end != '\0')
+                        *end++ = '\0';
+                shown = text_escape(line);
+                if (!shown)
+                        return -ENOMEM;
+                (void) puts(shown);
+        }
+        return 0;
+}
+
+int whole_file_write(const char *path, WholeFileUse use, WholeFileWriter writer,
+                     const void *userdata) {
         _cleanup_free_ char *text = NULL;
         const char *reason = NULL;
         size_t size = 0;
@@ -198,11 +252,9 @@ int whole_file_write(const char *path, WholeFileWriter writer, const void *userd
                 warnx("Out of memory");
                 return r;
         }
-        if (!path) {
-                (void) fwrite(text, 1, size, stdout);
-                return 0;
-        }
-        r = put(path, text, size, &reason);
+        if (!path)
+                return show(text, size);
+        r = put(path, use, text, size, &reason);
         if (r < 0)
                 warnx("Failed to write %s: %s", path, reason ?: strerror(-r));
         return r;

@@ -22,6 +22,7 @@
 #include "test.h"
 
 static bool needs_name;       /* the file system */
+static int lost;              /* what it has to say of what was written, when it is asked */
 static void (*changes)(void); /* what is looked at, as soon as it has been */
 static Temporary tmp;
 
@@ -47,13 +48,20 @@ int __wrap_fstatat64(int directory, const char *path, struct stat *st, int flags
         return r;
 }
 
+int __wrap_fsync(int fd);
+
+int __wrap_fsync(int fd) {
+        errno = lost;
+        return lost ? -1 : 0;
+}
+
 static int give_text(FILE *f, const void *userdata) {
         (void) fputs(userdata, f);
         return 0;
 }
 
 static int write_text(const char *name, const char *text) {
-        return whole_file_write(temporary_path(&tmp, name), give_text, text);
+        return whole_file_write(temporary_path(&tmp, name), WHOLE_FILE_KEPT, give_text, text);
 }
 
 static void assert_text(const char *name, const char *expected) {
@@ -84,6 +92,7 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
         needs_name = false;
+        lost = 0;
         changes = NULL;
         temporary_done(&tmp);
         return 0;
@@ -115,6 +124,41 @@ static void test_full(void **state) {
                 assert_text("file", "old");
                 assert_alone();
         }
+}
+
+/* A server that has no room left tells it late. */
+static void test_lost(void **state) {
+        assert_ok(write_text("file", "old"));
+        for (int i = 0; i < 2; i++) {
+                needs_name = i == 1;
+                lost = EDQUOT;
+                assert_int_equal(write_text("file", "new"), -EDQUOT);
+                assert_text("file", "old");
+                assert_alone();
+                lost = EINVAL; /* it knows of no such thing */
+                assert_ok(write_text("file", "old"));
+        }
+}
+
+static mode_t mode_of(const char *name) {
+        struct stat st;
+
+        assert_ok(stat(temporary_path(&tmp, name), &st));
+        return st.st_mode & 07777;
+}
+
+static void test_permissions(void **state) {
+        mode_t mask = umask(0027);
+
+        assert_ok(write_text("file", "a page"));
+        assert_int_equal(mode_of("file"), 0640);
+        assert_ok(chmod(temporary_path(&tmp, "file"), 0600));
+        assert_ok(write_text("file", "another"));
+        assert_int_equal(mode_of("file"), 0600);
+        assert_ok(
+                whole_file_write(temporary_path(&tmp, "file"), WHOLE_FILE_SCRAPED, give_text, ""));
+        assert_int_equal(mode_of("file"), 0644);
+        (void) umask(mask);
 }
 
 static void make_pipe(void) {
@@ -153,6 +197,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_file_with_name, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_lost, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_permissions, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_changing, set_up, tear_down),
         };
 
