@@ -197,6 +197,9 @@ static char *explain(const Connection *connection, const char *member, const sd_
                                      options_scope_text(options));
         if (sd_bus_error_has_name(error, SD_BUS_ERROR_DISCONNECTED))
                 return sentence_make("The connection to the bus is lost");
+        if (is_unknown_member(error) && (options->host || options->machine))
+                return sentence_make("tlobd does not know %s there: it is of an older version",
+                                     member);
         if (is_unknown_member(error))
                 return sentence_make("The running tlobd does not know %s; after an update, run "
                                      "'systemctl%s restart tlobd'",

@@ -134,10 +134,12 @@ char *debug_servers_find(const ElfFile *elf, void *userdata) {
                 return path;
         }
         if (fd != -ENOENT) {
+                _cleanup_free_ char *name = text_escape(elf_file_path(elf));
+
                 servers->has_failed = true;
                 warnx("Failed to fetch debug symbols of %s from the servers in DEBUGINFOD_URLS, "
                       "ignoring: %s",
-                      elf_file_path(elf), strerror(-fd));
+                      name ?: "a file", strerror(-fd));
         }
         return NULL;
 }

@@ -337,13 +337,13 @@ static void print_title(int width, const char **title) {
 
 static void print_counters(int width, const char *title, json_object *counters, bool with_zeros) {
         json_object_object_foreach(counters, name, value) {
-                _cleanup_free_ char *text = text_escape(name);
+                _cleanup_free_ char *text = text_escape(name), *number = NULL;
 
                 if (!with_zeros && json_object_get_uint64(value) == 0)
                         continue;
+                number = text_escape(value ? json_object_get_string(value) : UNKNOWN);
                 print_title(width, &title);
-                (void) printf("%-10s %s\n", text ?: "",
-                              value ? json_object_get_string(value) : UNKNOWN);
+                (void) printf("%-10s %s\n", text ?: "", number ?: "");
         }
 }
 

@@ -12,10 +12,12 @@
 #define PROPERTIES     "org.freedesktop.DBus.Properties"
 #define OBJECT_MANAGER "org.freedesktop.DBus.ObjectManager"
 
-static int read_reply(sd_bus_message *reply, json_object **ret) {
+/* Whatever answers there: what is read has that signature. */
+static int read_reply(sd_bus_message *reply, const char *signature, json_object **ret) {
         int r;
 
-        r = bus_json_read(reply, ret);
+        r = sd_bus_message_has_signature(reply, signature);
+        r = r > 0 ? bus_json_read(reply, ret) : -EBADMSG;
         return r < 0 ? connection_complain_reply(r) : 0;
 }
 
@@ -33,7 +35,7 @@ static int get_properties(Connection *connection, const char *path, const char *
         r = connection_send(connection, call, &reply);
         if (r < 0)
                 return r;
-        return read_reply(reply, ret);
+        return read_reply(reply, "a{sv}", ret);
 }
 
 int proxy_get_manager(Connection *connection, json_object **ret) {
@@ -126,7 +128,7 @@ int proxy_get_bindings(Connection *connection, json_object **ret) {
         r = connection_send(connection, call, &reply);
         if (r < 0)
                 return r;
-        r = read_reply(reply, &objects);
+        r = read_reply(reply, "a{oa{sa{sv}}}", &objects);
         if (r < 0)
                 return r;
         r = collect_bindings(objects, ret);
@@ -155,5 +157,5 @@ int proxy_get_violations(Connection *connection, uint32_t max, json_object **ret
         r = connection_call(connection, "GetViolations", &reply, "u", max);
         if (r < 0)
                 return r;
-        return read_reply(reply, ret);
+        return read_reply(reply, "aa{sv}", ret);
 }

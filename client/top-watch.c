@@ -101,7 +101,8 @@ static int on_windows(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         /* The counters are asked for, too, and tell more of it. */
         if (sd_bus_message_is_method_error(m, NULL))
                 return 0;
-        r = bus_json_read(m, &violations);
+        r = sd_bus_message_has_signature(m, "aa{sv}") > 0 ? bus_json_read(m, &violations)
+                                                          : -EBADMSG;
         for (size_t i = 0; r >= 0 && i < json_object_array_length(violations); i++) {
                 json_object *violation = json_object_array_get_idx(violations, i);
 

@@ -330,7 +330,7 @@ static int complain_none(const Search *search, const char *path) {
         const char *what = one ? "which is stripped" : "some of which are stripped";
         _cleanup_free_ char *files = NULL;
 
-        files = one ? strdup(path)
+        files = one ? text_escape(path)
                     : sentence_make("%s and %zu %s", path, search->n_files - 1,
                                     search->n_files == 2 ? "library" : "libraries");
         if (!files)
@@ -390,10 +390,11 @@ static int look_through_libraries(Search *search, const char *program) {
                 _cleanup_(elf_file_freep) ElfFile *elf = NULL;
                 _cleanup_free_ char *error = NULL;
 
-                if (!library->path)
-                        warnx("No library '%s', which %s needs, was found, ignoring", library->name,
-                              libraries.items[library->loader].path);
-                else if (elf_file_open_in(&search->root, library->path, &elf, &error) < 0)
+                if (!library->path) {
+                        error = sentence_make("No library '%s', which %s needs, was found",
+                                              library->name, libraries.items[library->loader].path);
+                        warnx("%s, ignoring", error ?: "Out of memory");
+                } else if (elf_file_open_in(&search->root, library->path, &elf, &error) < 0)
                         warnx("%s, ignoring", error ?: "Out of memory");
                 else
                         r = look_through(search, elf);

@@ -13,6 +13,7 @@
 #include <err.h>
 #include <inttypes.h>
 
+#include "base/sentence.h"
 #include "bus-json.h"
 #include "event.h"
 #include "filter.h"
@@ -113,6 +114,7 @@ static int on_tolerance(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         static const char *const arguments[] = { "binding", "path",       "unit",      "state",
                                                  "windows", "violations", "burn_rate", NULL };
         _cleanup_json_ json_object *event = NULL;
+        _cleanup_free_ char *name = NULL;
         Monitor *monitor = userdata;
         int r;
 
@@ -121,12 +123,14 @@ static int on_tolerance(sd_bus_message *m, void *userdata, sd_bus_error *error) 
                 return r < 0 ? r : 0;
         if (monitor->client->output.json != JSON_OFF)
                 return output_json(&monitor->client->output, event);
+        name = text_escape(json_string(event, "binding"));
+        if (!name)
+                return -ENOMEM;
         if (*json_string(event, "state") == '\0') {
-                printf("%s: tolerance no longer judged\n", json_string(event, "binding"));
+                printf("%s: tolerance no longer judged\n", name);
                 return 0;
         }
-        printf("%s: tolerance %s: %" PRIu64 " of %" PRIu64 " windows over budget\n",
-               json_string(event, "binding"),
+        printf("%s: tolerance %s: %" PRIu64 " of %" PRIu64 " windows over budget\n", name,
                streq(json_string(event, "state"), "broken") ? "broken" : "kept again",
                json_number(event, "violations"), json_number(event, "windows"));
         return 0;

@@ -464,6 +464,10 @@ static int obey(Fake *fake, const char *command) {
         }
         if (streq(command, "hostile-violation\n"))
                 return emit_hostile(fake);
+        if (streq(command, "hostile-tolerance\n"))
+                return sd_bus_emit_signal(fake->bus, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE,
+                                          "ToleranceChanged", "sossttd", "\x1b[31m\u202e", "/x", "",
+                                          "broken", UINT64_C(9), UINT64_C(8), 1.0);
         if (streq(command, "flood\n"))
                 return flood(fake);
         if (streq(command, "crash\n"))
