@@ -13,7 +13,8 @@
  *   short:N        the same between juggler_begin() and juggler_end(), by an int, N times
  *   probe:N        as pass, between USDT probes that have the key in many registers
  *   flood:MS       begin and end all the time, for so long, with few keys
- *   again:N        begin, begin with the same key, and end, each millisecond, N times
+ *   again:N        begin, begin with the same key, and end, each millisecond, N times; and then
+ *                  write "longest NS", which none of these windows can be longer than
  *   lose:N         begin N times, each with another key, and end none of them
  *   fork:K         begin; a child ends the same key, begins another, and exits
  *   exec           become "true"
@@ -238,13 +239,21 @@ static void flood(unsigned long ms) {
 
 static void again(unsigned long n) {
         const struct timespec ts = { .tv_nsec = 1000000 };
+        uint64_t longest = 0;
 
         for (unsigned long i = 0; i < n; i++) {
+                uint64_t start = now_ns(), length;
+
                 tlob_begin_key(ball, 5);
                 tlob_begin_key(ball, 5);
                 (void) nanosleep(&ts, NULL);
                 tlob_end_key(ball, 5);
+                length = now_ns() - start;
+                if (length > longest)
+                        longest = length;
         }
+        (void) printf("longest %llu\n", (unsigned long long) longest);
+        (void) fflush(stdout);
 }
 
 static void lose(unsigned long n) {
