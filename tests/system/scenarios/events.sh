@@ -56,9 +56,10 @@ check "redis: a script keeps it from its loop" \
         redis-cli -e eval 'local n = 0; for i = 1, 120000000 do n = n + i end; return n' 0
 slow_usec=$(redis-cli slowlog get 1 | sed -n 3p)
 check "redis: for long, by its own clock: $slow_usec us" [ "$slow_usec" -gt 100000 ]
-end=$(wait_for_entry '.TLOB_BINDING == "redis-server.service/step" and .TLOB_END != null' -t tlob)
-holds "redis: that is a long step" "$end" \
-        "(.TLOB_ELAPSED_NS | tonumber) >= $slow_usec * 1000 and (.TLOB_RUNNING_NS | tonumber) > 100000000"
+# On a slow machine other steps are long, too.
+end=$(wait_for_entry '.TLOB_BINDING == "redis-server.service/step" and .TLOB_END != null and
+        (.TLOB_ELAPSED_NS | tonumber) >= '"$slow_usec * 1000" -t tlob)
+holds "redis: that is a long step" "$end" '(.TLOB_RUNNING_NS | tonumber) > 100000000'
 holds "redis: it was reported while it lasted" "$(tlobctl violations -j -b redis-server.service/step)" \
         'length > 0 and all(.Unit == "redis-server.service")'
 # Its first epoll_wait() ends no window.

@@ -94,9 +94,10 @@ exec {to}>&-
 wait $session
 
 runuser -u postgres -- psql -qAt -c 'SELECT pg_sleep(0.6)' >/dev/null
-end=$(wait_for_entry ".TLOB_BINDING == \"$unit/query\" and .TLOB_END != null" -t tlob)
-holds "a long one is reported" "$end" \
-        '(.TLOB_ELAPSED_NS | tonumber) >= 600000000 and (.TLOB_SLEEPING_NS | tonumber) > 400000000'
+# On a slow machine others are long, too, but do not sleep so long.
+end=$(wait_for_entry ".TLOB_BINDING == \"$unit/query\" and .TLOB_END != null and
+        (.TLOB_SLEEPING_NS | tonumber) > 400000000" -t tlob)
+holds "a long one is reported" "$end" '(.TLOB_ELAPSED_NS | tonumber) >= 600000000'
 holds "the books balance" "$(tlobctl show -j "$unit/query" | jq '.[0].Counters')" \
         '.starts == ."in-budget" + .violated + .open + .exit + .exec + .abandoned + .removed + ."over-limit" and
         .nested == 0 and .unmatched == 0'
