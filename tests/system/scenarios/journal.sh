@@ -30,7 +30,8 @@ start_journald() {
 }
 
 mkdir -p /etc/tlob/tlobd.conf.d
-printf '[Daemon]\nRateLimitIntervalSec=0\nCPULimit=infinity\n' >/etc/tlob/tlobd.conf.d/journal.conf
+# Reports wait while tlobd does not get to read them.
+printf '[Daemon]\nRateLimitIntervalSec=0\nRingBufferSize=16M\nCPULimit=infinity\n' >/etc/tlob/tlobd.conf.d/journal.conf
 start_fresh
 check "a binding" tlobctl add-binding nap --executable="$victim" --function=victim_a --budget=1ms
 
