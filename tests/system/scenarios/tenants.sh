@@ -143,8 +143,9 @@ equal "the system's knows nothing of it" "$(journalctl --boot -q -t tlob _UID=0;
 
 # A program of all.
 other=$(systemd-run --quiet --property=Type=exec --unit=other $server && systemctl show -P MainPID other)
+before=$(hers app.service/request Windows)
 restart_app $server
-check "a program that others run is measured" until_true eval '[ "$(hers app.service/request Windows)" -gt 0 ]'
+check "a program that others run is measured" until_true eval '[ "$(hers app.service/request Windows)" -gt "$before" ]'
 before=$(first_byte "$other")
 mine=$(as_alice systemctl --user show -P MainPID app)
 equal "by probes in her processes" "$(first_byte "$mine")" cc
