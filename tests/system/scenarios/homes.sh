@@ -158,7 +158,7 @@ systemctl daemon-reload
 check "without CAP_SYS_PTRACE, it starts" systemctl restart tlobd
 check "a program in /tmp is not found then, and the reason says why" says replaced \
         '/tmp/victim: No such file or directory\. .*/proc/1/root: Permission denied'
-matches "the journal, too" "$(journalctl --boot -o cat -u tlobd)" 'Failed to open /proc/1/root.*Permission denied'
+check "the journal, too" wait_for_entry '.MESSAGE | test("Failed to open /proc/1/root.*Permission denied")' -u tlobd
 check "it can be bound" add seen $victim
 $victim 'a(' sleep:20000000 ')'
 check "and is measured" until_true has_books seen '[1,1]'

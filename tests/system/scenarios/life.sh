@@ -54,6 +54,7 @@ start_fresh
 
 # Crash.
 systemctl start never.service
+until_true systemctl is-failed never.service
 check "after a crash the binding waits" until_true is_in_state never.service waiting
 equal "and has measured" "$(binding never.service Windows)" 1
 systemctl start crash.service

@@ -51,8 +51,8 @@ equal "its inode stays" "$(stat -c %i "$programs/w")" "$inode"
 check "its reason is that of before" until_true sh -c 'tlobctl show -j w.service/r | grep -q "is not running"'
 check "what it is now runs unharmed" systemctl start w
 check "and is measured" until_true binding_has w.service/r Windows 2
-check "it is in the log" log_has "'w.service/r' measures nothing for a moment: $programs/w was written to"
-check "and its end, too" log_has "'w.service/r' is set up anew: $programs/w was written to"
+check "it is in the log" until_true log_has "'w.service/r' measures nothing for a moment: $programs/w was written to"
+check "and its end, too" until_true log_has "'w.service/r' is set up anew: $programs/w was written to"
 
 # Without a unit, from one to the other and back.
 check "it is measured without a unit" "$programs/q"

@@ -142,6 +142,7 @@ crowd 5 3 2>/dev/null &
 crowd=$!
 until_true sh -c '[ "$(tlobctl show -j nginx.service/request | jq .[0].Counters.open)" = 5 ]'
 systemctl kill --signal=KILL nginx
+until_true binding_has nginx.service/request Counters.exit 5
 equal "windows end with their process" "$(counter nginx.service/request exit)" 5
 check "the books balance" balanced nginx.service/request
 wait $crowd

@@ -213,9 +213,11 @@ check "what is good of it is there" until_true sh -c 'tlobctl list-bindings -j |
 matches "a bad value has its place" "$(why bad.service/late)" "^$etc/bad.service:9: BudgetSec=soon"
 matches "a typo in a function, too" "$(why bad.service/typo)" "^$etc/bad.service:10: .*fsink.*near names: .*fsync"
 matches "a value of several lines is refused" "$(why bad.service/lines)" 'continues in the next one'
-matches "it is in the journal of the unit" "$(journalctl --boot -q -u bad.service -o cat)" '^bad.service/typo: not measured'
-matches "a section without a name is told of in the log" "$(journalctl --boot -q -u tlobd -o cat)" 'bad.service:3: This section has no name'
-matches "and so is Unit=" "$(journalctl --boot -q -u tlobd -o cat)" 'bad.service:[0-9]+: Unit= is not allowed'
+check "it is in the journal of the unit" wait_for_entry '.MESSAGE | test("^bad.service/typo: not measured")' \
+        -u bad.service
+check "a section without a name is told of in the log" wait_for_entry \
+        '.MESSAGE | test("bad.service:3: This section has no name")' -u tlobd
+check "and so is Unit=" wait_for_entry '.MESSAGE | test("bad.service:[0-9]+: Unit= is not allowed")' -u tlobd
 check "and a file that is too large" wait_for_entry '.MESSAGE | test("huge.service: Cannot read it")' -u tlobd
 n=$(journalctl --boot -q -u bad.service -o cat | grep -c typo)
 systemctl daemon-reload

@@ -10,10 +10,20 @@ rules=/etc/polkit-1/rules.d/50-tlob-test.rules
 rm -f $rules
 user_cgroup=/user.slice/user-$alice.slice/user@$alice.service/app.slice
 
-# handled: so many requests has her service handled, as it said when it was stopped last. Of what has exited already,
-# journald may not know the unit any more.
+# ends: what her service has said, each time that it was stopped. Of what has exited already, journald may not know the
+# unit any more.
+ends() {
+        as_alice journalctl --user -q -t server -o cat --grep='^handled'
+}
+
+# handled: so many requests has it handled, as it said when it was stopped last.
 handled() {
-        as_alice journalctl --user -q -t server -o cat --grep='^handled' | tail -1 | sed 's/handled //'
+        ends | tail -1 | sed 's/handled //'
+}
+
+# has_ended N: it was stopped so often.
+has_ended() {
+        [ "$(ends | wc -l)" -ge "$1" ]
 }
 
 counter() {
@@ -109,6 +119,7 @@ matches "and then it is" "$(says good)" 'does not measure for users \(UserInstan
 check "or any other" limit UserInstanceBindingsMax=5 RateLimitBurst=100000 OverallRateLimitBurst=100000
 
 # Who is told something, and does not read it.
+n_ends=$(ends | wc -l)
 as_alice systemctl --user start app
 deaf=$(hears deaf)
 matches "who does not say that it has heard is told no more" "$deaf" '128 reports, 0 with losses'
@@ -129,7 +140,7 @@ matches "which says so" "$(tlobctl status)" "For users: [0-9]+ bindings"
 start=$(hers app.service/request StartOffset)
 as_alice systemctl --user stop app
 until_true hers_has app.service/request State waiting
-check "it says how many calls there were" until_true eval '[ -n "$(handled)" ]'
+check "it says how many calls there were" until_true has_ended $((n_ends + 2))
 equal "each was counted" "$(counter app.service/request starts)" "$(handled)"
 equal "and ended" $(($(counter app.service/request violated) + $(counter app.service/request in-budget))) "$(handled)"
 matches "a budget for her is proposed to her" "$(ctl suggest app.service/request)" '^tlobctl --user set-budget app[.]service/request [0-9]'

@@ -26,6 +26,10 @@ entries() { # MESSAGE_ID
         journalctl --boot -q -t tlob -o json MESSAGE_ID="$1" | jq -r .TLOB_BINDING
 }
 
+is_told() { # MESSAGE_ID
+        [ -n "$(entries "$1")" ]
+}
+
 service few "$tests/victim repeat:3 ( a( sleep:30000000 ) ) repeat:200 ( a( ) )"
 service many "$tests/victim repeat:300 ( a( ) ) repeat:40 ( a( sleep:30000000 ) )"
 systemctl daemon-reload
@@ -38,6 +42,7 @@ wait_for_line "$run/monitor.log" Waiting
 check "a service that is late three times in two hundred" systemctl start few.service
 check "and one that is more often" systemctl start many.service
 check "whose tolerance is broken" until_true is many.service/a broken
+until_true is_told $broken
 equal "which the journal tells, once, and of it only" "$(entries $broken)" many.service/a
 holds "with the figures" "$(journalctl --boot -q -t tlob -o json MESSAGE_ID=$broken)" \
         '.TLOB_TOLERANCE == "3/100" and .TLOB_TOLERANCE_STATE == "broken" and (.TLOB_VIOLATIONS | tonumber) > 3 and
@@ -48,6 +53,7 @@ matches "and so have the metrics" "$(tlobctl metrics)" '^tlob_tolerance_broken\{
 matches "journalctl -x explains it" "$(journalctl --boot -q -x -t tlob MESSAGE_ID=$broken)" 'more windows of many.service/a|More windows of many.service/a'
 equal "the other one is kept" "$(state few.service/a)" kept
 check "when time has gone by, it is kept again" until_true is many.service/a kept
+until_true is_told $kept
 equal "which the journal tells, too" "$(entries $kept)" many.service/a
 kill $monitor
 
