@@ -74,6 +74,14 @@ add_storm() {
         tlobctl add-binding storm --executable="$victim" --function=victim_storm --budget=1us --cpu-limit=infinity
 }
 
+# links: how many of the daemon's own programs are attached to something.
+links() {
+        local programs
+
+        programs=$(sed -n 's/^prog_id:\t*//p' "/proc/$(main_pid)/fdinfo/"* 2>/dev/null | sort -u | jq -s .)
+        bpftool link -j | jq --argjson programs "$programs" 'map(select(.prog_id | IN($programs[]))) | length'
+}
+
 undelivered() {
         busctl get-property org.tlob1 /org/tlob1 org.tlob1.Manager Undelivered
 }
@@ -100,6 +108,7 @@ have_ended() {
 check "all ten" until_true have_ended
 equal "and none is lost" "$(counter other lost)" 0
 equal "they are ten" "$(entries_of_other 270a2c0044b740cdb4f203a0156802cb)" 10
+tlobctl remove-binding other
 within 5000 "set-budget is answered" tlobctl set-budget storm 2us
 end_storm
 counters=$(tlobctl show -j storm | jq '.[0].Counters')
@@ -150,14 +159,20 @@ before=$(memory)
 as_nobody "$tests/caller" unread 1500 >"$run/unread" &
 unread=$!
 check "somebody does not read" wait_for_line "$run/unread" unread
-printf '[Service]\nExecStart=%s sleep:2000000000 repeat:20 ( a( sleep:20000000 ) )\n[X-Tlob a]\nFunction=victim_a\nBudgetSec=5ms\n' \
+printf '[Service]\nExecStart=%s repeat:20 ( a( sleep:20000000 ) )\n[X-Tlob a]\nFunction=victim_a\nBudgetSec=5ms\n' \
         "$victim" >/etc/systemd/system/unheard.service
+# It cannot be asked whether it has its probes, and the kernel can.
+has_more_links() {
+        [ "$(links)" -gt "$n_links" ]
+}
+n_links=$(links)
 systemctl daemon-reload
+check "a new unit gets its probes meanwhile" until_true has_more_links
 systemctl start unheard.service
 has_ended() {
         [ "$(systemctl show -P ActiveState unheard.service)" = inactive ]
 }
-check "a new unit runs meanwhile" until_true has_ended
+check "and runs" until_true has_ended
 echo "# memory: $before kB before, $(memory) kB with one that does not read its answers"
 [ -e /etc/systemd/system/tlobd.service.d/sanitizers.conf ] ||
         check "what waits for it is bounded" [ "$(memory)" -lt $((before + 40000)) ]
