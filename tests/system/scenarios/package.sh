@@ -7,7 +7,8 @@
 upgraded_while_measuring() {
         local victim=/usr/libexec/tlob-tests/victim process pid
 
-        check "a binding stays" tlobctl add-binding stays --persist --executable="$victim" --function=victim_a --budget=1s
+        check "a binding stays" tlobctl add-binding stays --persist --executable="$victim" --function=victim_a \
+                --budget=1min
         "$victim" repeat:100 '(' 'a(' ')' ')' >/dev/null
         "$victim" repeat:40 '(' 'a(' sleep:100000000 ')' ')' >/dev/null &
         process=$!
