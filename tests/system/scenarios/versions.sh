@@ -42,11 +42,13 @@ equal "replaced while it runs: every call is measured" "$(binding again.service/
 check "replaced while it runs: the books balance" balanced again.service/a
 systemctl stop again
 
-# Both are run: by a service, and without one.
+# Both are run: by a service, and without one. The new one is run when it is known, and the old one until then.
+mkfifo "$run/new-begins" "$run/old-goes-on"
+exec {new_begins}<>"$run/new-begins" {old_goes_on}<>"$run/old-goes-on"
 cp /usr/libexec/tlob-tests/victim "$programs/both"
 cat >"$programs/both.sh" <<END
-$programs/both repeat:150 '(' 'a(' ')' sleep:20000000 ')' &
-sleep 2
+$programs/both repeat:150 '(' 'a(' ')' sleep:20000000 ')' say:old <$run/old-goes-on &
+read -r _ <$run/new-begins
 $programs/both repeat:10 '(' 'a(' ')' ')'
 wait
 sleep 100
@@ -56,11 +58,13 @@ printf '[Service]\nType=exec\nExecStart=sh %s\n[X-Tlob a]\nExecutable=%s\nFuncti
 systemctl daemon-reload
 until_true binding_has both.service/a State waiting
 systemctl start both
-pause 1
+until_true has_windows both.service/a 1
 replace both
 check "two versions at once: it is told of" until_true sh -c \
         'tlobctl show -j both.service/a | grep -q "both.service still runs the old version of .*: both are measured"'
+echo >&$new_begins
 check "two versions at once: every call of both is measured" until_true binding_has both.service/a Windows 160
+echo >&$old_goes_on
 check "two versions at once: nothing is to be said when the old one has ended" until_true binding_has both.service/a StateReason ""
 equal "two versions at once: its windows are still in the books" "$(binding both.service/a Windows)" 160
 check "two versions at once: the books balance" balanced both.service/a
@@ -69,7 +73,7 @@ systemctl stop both
 # tlobd goes and comes back meanwhile: what it has measured in the old version stays in the books.
 cat >"$programs/both.sh" <<END
 $programs/both repeat:150 '(' 'a(' ')' ')' sleep:100000000000 &
-sleep 2
+read -r _ <$run/new-begins
 $programs/both repeat:10 '(' 'a(' ')' ')'
 wait
 END
@@ -78,6 +82,7 @@ check "two versions, a restart: it is measured" until_true binding_has both.serv
 replace both
 check "two versions, a restart: it is told of" until_true sh -c \
         'tlobctl show -j both.service/a | grep -q "both.service still runs the old version of"'
+echo >&$new_begins
 check "two versions, a restart: the new one is measured" until_true binding_has both.service/a Windows 320
 check "two versions, a restart: tlobd is killed" systemctl kill --signal=KILL --kill-whom=main tlobd
 comes_back() {
@@ -216,14 +221,16 @@ rm "$etc/old.service"
 systemctl daemon-reload
 printf '[Binding many]\nExecutable=%s\nFunction=victim_a\nBudgetSec=1s\n' "$programs/both" >/etc/tlob/bindings.d/many.conf
 check "two versions, no unit: it is set up" tlobctl reload
-"$programs/both" repeat:200 '(' 'a(' ')' sleep:20000000 ')' >/dev/null &
-pause 1
+"$programs/both" repeat:100 '(' 'a(' ')' sleep:20000000 ')' say:old repeat:100 '(' 'a(' ')' sleep:20000000 ')' \
+        <"$run/old-goes-on" >/dev/null &
+until_true has_windows many 1
 replace both
 until_true followed many 1
 "$programs/both" repeat:10 '(' 'a(' ')' ')' >/dev/null
 check "two versions, no unit: it is told of" until_true sh -c \
         'tlobctl show -j many | grep -q "Some processes still run the old version of .*: both are measured"'
 check "two versions, no unit: a budget holds for both" tlobctl set-budget many 1us
+echo >&$old_goes_on
 check "two versions, no unit: every call of both is measured" until_true binding_has many Windows 210
 check "two versions, no unit: the old one has violations" [ "$(binding many Violations)" -gt 10 ]
 wait
