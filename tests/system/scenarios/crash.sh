@@ -20,6 +20,17 @@ crash() {
         check "there is another tlobd" until_true started_anew "$pid"
 }
 
+# crash_after COMMAND...: while it stands still, so that there cannot be another one before the command has ended.
+crash_after() {
+        local pid
+
+        pid=$(main_pid)
+        kill -STOP "$pid"
+        "$@"
+        kill -KILL "$pid"
+        check "there is another tlobd" until_true started_anew "$pid"
+}
+
 active() {
         tlobctl list-bindings -j | jq '[.[] | select(.State == "active")] | length'
 }
@@ -40,7 +51,7 @@ check "a binding on a program" tlobctl add-binding program --executable=/tmp/pro
 overwrite() {
         cat "$tests/changeling-changed" >/tmp/program
 }
-crash overwrite
+crash_after overwrite
 check "the program runs" /tmp/program
 check "and again" /tmp/program
 tlobctl remove-binding program
@@ -86,7 +97,7 @@ for round in 1 2; do
         check "twice: all are there" until_true are_active 4
 done
 equal "with their books" "$(binding one-a Windows)" 100
-crash set_bindings two
+crash_after set_bindings two
 check "under other names" until_true are_active 4
 equal "which have books of their own" "$(binding two-a Windows)" 0
 
