@@ -27,17 +27,20 @@ start_fresh
 check "a function of a stripped program in Go is found" until_true says gron.service/run "gron.service is not running"
 check "and a method" until_true says gron.service/fill "gron.service is not running"
 
+counters() {
+        tlobctl show -j "$1" | jq '.[0].Counters'
+}
 for ((i = 1; i <= runs; i++)); do
         systemctl start gron || break
         cat "$run/without"
 done >"$run/expected"
 equal "all runs are counted" "$(counter gron.service/run starts)" $runs
-equal "and all end" "$(($(counter gron.service/run in-budget) + $(counter gron.service/run switched)))" $runs
-starts=$(counter gron.service/fill starts)
-equal "each call is counted" $((starts + $(counter gron.service/fill nested))) $((runs * (numbers + 1)))
+holds "and all end" "$(counters gron.service/run)" ".[\"in-budget\"] + .switched == $runs"
+fill=$(counters gron.service/fill)
+holds "each call is counted" "$fill" ".starts + .nested == $runs * ($numbers + 1)"
 # Of which all that are left to do in that run may be the outermost on their thread.
-check "the outermost as a window, unless its goroutine leaves its thread" \
-        test "$starts" -ge $runs -a "$starts" -le $((runs + numbers * $(counter gron.service/fill switched)))
+holds "the outermost as a window, unless its goroutine leaves its thread" "$fill" \
+        ".starts >= $runs and .starts <= $runs + $numbers * .switched"
 check "it prints what it prints without" cmp /run/gron.out "$run/expected"
 
 # While it runs, probes come and go.
