@@ -215,12 +215,13 @@ static void test_stale(void **state) {
         const uint64_t n = ENGINE_TASKS_MAX / 4;
         uint32_t quick = add_mark(engine, "20ms"), slow = add_mark(engine, "1s");
         _cleanup_(victim_done) Victim victim = {};
-        uint64_t begin_ns = now_ns();
         BackendNotice notice;
+        uint64_t begin_ns;
         Counters c;
 
         program_start(&victim, juggler_path(), "lose:150 say:full pass:5 say:asked pass:100");
         victim_expect(&victim, "full");
+        begin_ns = now_ns();
         expect_violations(engine, quick, n);
         expect_violations(engine, slow, n);
         while (now_ns() - begin_ns < TLOB_STALE_NS + 100 * MSEC)
