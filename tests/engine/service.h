@@ -12,6 +12,12 @@
 void service_make_groups(void);
 void service_remove_groups(void);
 
+/*
+ * Removes a cgroup, of whatever test, once the last task has left it. Returns 0 or a negative
+ * errno.
+ */
+int service_remove_group(int dir_fd, const char *path);
+
 /* As engine_setup() and engine_teardown(), with these cgroups. */
 int service_setup(void **state);
 int service_teardown(void **state);

@@ -16,6 +16,7 @@
 #include "bpf/uprobe.h"
 #include "cgroup.h"
 #include "engine.h"
+#include "service.h"
 #include "test.h"
 
 #define SLICE "tlob-test.slice"
@@ -40,12 +41,12 @@ static void make_group(const char *group) {
 }
 
 static void remove_groups(void) {
-        (void) unlinkat(root_fd, INNER, AT_REMOVEDIR);
-        (void) unlinkat(root_fd, NEWER, AT_REMOVEDIR);
-        (void) unlinkat(root_fd, NEW, AT_REMOVEDIR);
-        (void) unlinkat(root_fd, TWO, AT_REMOVEDIR);
-        (void) unlinkat(root_fd, ONE, AT_REMOVEDIR);
-        (void) unlinkat(root_fd, SLICE, AT_REMOVEDIR);
+        (void) service_remove_group(root_fd, INNER);
+        (void) service_remove_group(root_fd, NEWER);
+        (void) service_remove_group(root_fd, NEW);
+        (void) service_remove_group(root_fd, TWO);
+        (void) service_remove_group(root_fd, ONE);
+        (void) service_remove_group(root_fd, SLICE);
         root_fd = safe_close(root_fd);
 }
 
@@ -343,7 +344,7 @@ static void test_an_instance_takes_a_spare(void **state) {
         assert_int_equal(report->cgroup_level, level);
 
         /* It is known by now, also when it starts again. */
-        assert_int_equal(unlinkat(root_fd, NEW, AT_REMOVEDIR), 0);
+        assert_ok(service_remove_group(root_fd, NEW));
         make_group(NEW);
         windows_in(engine, NEW, "a( )");
         assert_int_equal(starts(engine, first), 3);
@@ -362,7 +363,7 @@ static void test_an_instance_starts_again_before_it_is_told(void **state) {
         uint32_t first = add_spare(engine, 1), second = add_spare(engine, 2);
 
         make_group(NEW);
-        assert_int_equal(unlinkat(root_fd, NEW, AT_REMOVEDIR), 0);
+        assert_ok(service_remove_group(root_fd, NEW));
         make_group(NEW);
         windows_in(engine, NEW, "a( )");
         assert_int_equal(instances(engine, first), 1);
@@ -383,7 +384,7 @@ static void test_many_spares(void **state) {
                 assert_int_equal(starts(engine, spares[i]), 1);
                 engine_remove(engine, spares[i], NULL);
                 engine_collect(engine);
-                assert_int_equal(unlinkat(root_fd, NEW, AT_REMOVEDIR), 0);
+                assert_ok(service_remove_group(root_fd, NEW));
         }
 }
 
@@ -422,7 +423,7 @@ static void test_a_spare_is_taken_back(void **state) {
         assert_int_equal(engine->n_reports, 0);
 
         other = add_spare(engine, 2);
-        assert_int_equal(unlinkat(root_fd, NEW, AT_REMOVEDIR), 0);
+        assert_ok(service_remove_group(root_fd, NEW));
         make_group(NEW);
         windows_in(engine, NEW, "a( )");
         assert_int_equal(instances(engine, other), 1);

@@ -14,6 +14,7 @@
 #include "bpf/uprobe.h"
 #include "cgroup.h"
 #include "engine.h"
+#include "service.h"
 #include "test.h"
 
 #define SLICE "tlob-reach.slice"
@@ -42,9 +43,9 @@ static int setup(void **state) {
 static int teardown(void **state) {
         int r = engine_teardown(state);
 
-        (void) unlinkat(root_fd, TWO, AT_REMOVEDIR);
-        (void) unlinkat(root_fd, ONE, AT_REMOVEDIR);
-        (void) unlinkat(root_fd, SLICE, AT_REMOVEDIR);
+        (void) service_remove_group(root_fd, TWO);
+        (void) service_remove_group(root_fd, ONE);
+        (void) service_remove_group(root_fd, SLICE);
         root_fd = safe_close(root_fd);
         return r;
 }
