@@ -154,11 +154,12 @@ static void test_a_process_outside_has_no_probe(void **state) {
         uint32_t one;
 
         caller_start(&inside, ONE, "call:7 say:done");
-        caller_start(&outside, TWO, "cost:100000 say:costs cost:100000 say:done");
+        caller_start(&outside, TWO, "cost:10000 say:costs cost:10000 say:done");
         byte = text(&outside);
         assert_int_equal(text(&inside), byte);
         victim_continue(&outside.victim);
         before = read_number(&outside);
+        victim_expect(&outside.victim, "costs");
 
         one = add(engine, "one.service", ONE);
         assert_int_not_equal(text(&inside), byte);
