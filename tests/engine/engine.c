@@ -340,6 +340,15 @@ const Report *engine_report(Engine *engine, ReportType type, uint32_t index, siz
         return NULL;
 }
 
+const Report *engine_completion(const Engine *engine, const Report *violation) {
+        for (size_t i = 0; i < engine->n_reports; i++)
+                if (engine->reports[i].type == REPORT_COMPLETION &&
+                    engine->reports[i].id == violation->id)
+                        return &engine->reports[i];
+        fail_msg("The window of a violation has not completed.");
+        return NULL;
+}
+
 void program_spawn(Victim *victim, const char *const *argv) {
         posix_spawn_file_actions_t actions;
         int out[2], in[2];

@@ -155,6 +155,9 @@ Statistics engine_statistics(Engine *engine, uint32_t index);
 const Report *engine_report(Engine *engine, ReportType type, uint32_t index, size_t i);
 size_t engine_count(const Engine *engine, ReportType type, uint32_t index);
 
+/* The completion of the window of that violation; fails the test if there is none. */
+const Report *engine_completion(const Engine *engine, const Report *violation);
+
 /* In an emulator a CPU may stand still for long, and nothing takes as long as it should. */
 bool machine_is_emulated(void);
 
