@@ -2,7 +2,9 @@
 
 #include "service.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -62,6 +64,36 @@ uint32_t service_add(Engine *engine, const char *const *keys) {
                                             &binding->cgroup.level),
                          0);
         return engine_add_binding(engine, binding);
+}
+
+static bool is_in_call(pid_t pid, long number) {
+        const struct dirent *entry;
+        char path[64], text[64];
+        bool found = false;
+        DIR *dir;
+
+        (void) snprintf(path, sizeof(path), "/proc/%i/task", pid);
+        dir = opendir(path);
+        assert_non_null(dir);
+        while ((entry = readdir(dir)) && !found) {
+                FILE *f;
+
+                (void) snprintf(path, sizeof(path), "/proc/%i/task/%.10s/syscall", pid,
+                                entry->d_name);
+                f = fopen(path, "re");
+                found = f && fgets(text, sizeof(text), f) && strtol(text, NULL, 10) == number;
+                if (f)
+                        (void) fclose(f);
+        }
+        (void) closedir(dir);
+        return found;
+}
+
+void service_await_call(pid_t pid, long number) {
+        const struct timespec moment = { .tv_nsec = 1000000 };
+
+        while (!is_in_call(pid, number))
+                (void) nanosleep(&moment, NULL);
 }
 
 void service_start(Victim *victim, const char *path, const char *group, const char *words) {

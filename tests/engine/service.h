@@ -25,6 +25,9 @@ int service_teardown(void **state);
 /* As engine_add(), confined to SERVICE_GROUP. */
 uint32_t service_add(Engine *engine, const char *const *keys);
 
+/* Waits until a thread of the process is in the system call of that number. */
+void service_await_call(pid_t pid, long number);
+
 /* As program_start(), but the program is moved into that cgroup before the first of the words. */
 void service_start(Victim *victim, const char *path, const char *group, const char *words);
 

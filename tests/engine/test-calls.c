@@ -6,7 +6,6 @@
  * rt_sigtimedwait().
  */
 
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "engine.h"
 #include "service.h"
 #include "test.h"
@@ -51,24 +51,6 @@ static void run(Engine *engine, Victim *victim, const char *words) {
         start(victim, words);
         victim_finish(victim);
         engine_collect(engine);
-}
-
-/* Waits until the process is in that system call. */
-static void await_call(pid_t pid, long number) {
-        char path[64], text[64] = "";
-        ssize_t n;
-        int fd;
-
-        (void) snprintf(path, sizeof(path), "/proc/%i/syscall", pid);
-        while (strtol(text, NULL, 10) != number) {
-                rest(1);
-                fd = open(path, O_RDONLY | O_CLOEXEC);
-                assert_true(fd >= 0);
-                n = read(fd, text, sizeof(text) - 1);
-                assert_true(n > 0);
-                text[n] = '\0';
-                (void) close(fd);
-        }
 }
 
 static Counters counters(Engine *engine, uint32_t index) {
@@ -135,24 +117,28 @@ static void test_a_static_program_that_is_stripped(void **state) {
 
 static void test_a_budget_runs_out_in_a_call(void **state) {
         Engine *engine = *state;
-        uint32_t index = add_call(engine, WAIT, "20ms");
+        uint32_t index = service_add(engine, KEYS("Syscall", WAIT, "SleepingBudgetSec", "20ms"));
         _cleanup_(victim_done) Victim victim = {};
         const Report *report;
+        uint64_t open_ns;
 
-        start(&victim, "wait:900000000");
+        start(&victim, "thread:600000000000 say:in join");
+        victim_expect(&victim, "in");
         while (engine_count(engine, REPORT_VIOLATION, index) == 0) {
                 rest(5);
                 engine_collect(engine);
         }
         assert_int_equal(engine_count(engine, REPORT_COMPLETION, index), 0);
         assert_int_equal(engine_statistics(engine, index).open, 1);
+        open_ns = now_ns();
+        victim_continue(&victim);
         victim_finish(&victim);
         engine_collect(engine);
         report = engine_report(engine, REPORT_VIOLATION, index, 0);
         assert_int_equal(report->state, TLOB_SLEEPING);
-        assert_true(report->spent_ns[TLOB_SLEEPING] > 10 * MSEC);
-        assert_length(engine_report(engine, REPORT_COMPLETION, index, 0), &victim.windows[0],
-                      900 * MSEC);
+        assert_true(report->spent_ns[TLOB_SLEEPING] >= 20 * MSEC);
+        assert_length(engine_completion(engine, report), &victim.windows[0],
+                      open_ns - (report->time_ns - report->elapsed_ns));
 }
 
 /*
@@ -232,9 +218,11 @@ static void test_a_call_that_is_underway(void **state) {
         Engine *engine = *state;
         uint32_t index;
 
-        start(&victim, "wait:300000000 say:then try:5");
-        await_call(victim.pid, SYS_rt_sigtimedwait);
+        start(&victim, "thread:600000000000 say:in join say:then try:5");
+        victim_expect(&victim, "in");
+        service_await_call(victim.pid, SYS_rt_sigtimedwait);
         index = add_call(engine, WAIT, "1s");
+        victim_continue(&victim);
         victim_expect(&victim, "then");
         assert_int_equal(counters(engine, index).starts, 0);
         victim_continue(&victim);
@@ -250,12 +238,14 @@ static void test_removed_in_a_call(void **state) {
         _cleanup_(victim_done) Victim victim = {};
         Statistics final;
 
-        start(&victim, "wait:300000000 say:then try:5");
-        await_call(victim.pid, SYS_rt_sigtimedwait);
+        start(&victim, "thread:600000000000 say:in join say:then try:5");
+        victim_expect(&victim, "in");
+        service_await_call(victim.pid, SYS_rt_sigtimedwait);
         engine_remove(engine, index, &final);
         assert_int_equal(final.counters.starts, 1);
         assert_int_equal(final.counters.ended[TLOB_END_REMOVED], 1);
         index = add_call(engine, WAIT, "1s");
+        victim_continue(&victim);
         victim_expect(&victim, "then");
         victim_continue(&victim);
         victim_finish(&victim);
@@ -267,9 +257,9 @@ static void test_removed_in_a_call(void **state) {
 /* Whatever ends the tasks that are in calls: nothing stays open. */
 static void test_the_end_of_tasks(void **state) {
         static const char *const words[] = {
-                "thread:900000000 thread:900000000 say:in exec",
-                "thread:900000000 thread:900000000 say:in exit",
-                "thread:900000000 wait:900000000",
+                "thread:600000000000 thread:600000000000 say:in exec",
+                "thread:600000000000 thread:600000000000 say:in exit",
+                "thread:600000000000 wait:600000000000",
         };
         Engine *engine = *state;
         uint32_t index = add_call(engine, WAIT, "10s");
@@ -313,10 +303,12 @@ static void test_a_handler(void **state) {
         uint32_t index = add_call(engine, WAIT, "10s");
         _cleanup_(victim_done) Victim victim = {};
 
-        run(engine, &victim, "alarm:20000000 wait:900000000");
+        start(&victim, "alarm:0 wait:600000000000");
+        service_await_call(victim.pid, SYS_rt_sigtimedwait);
+        assert_int_equal(kill(victim.pid, SIGALRM), 0);
+        victim_finish(&victim);
         assert_int_equal(counters(engine, index).starts, 2);
         assert_int_equal(counters(engine, index).in_budget, 2);
-        assert_true(engine_statistics(engine, index).max_ns < 900 * MSEC);
 }
 
 /* The kernel goes on with another call than the one that a stop came upon. */
@@ -325,12 +317,16 @@ static void test_a_call_that_is_begun_again(void **state) {
         uint32_t nap = add_call(engine, "nanosleep", "10s"),
                  again = add_call(engine, "restart_syscall", "10s");
         _cleanup_(victim_done) Victim victim = {};
+        int status;
 
-        start(&victim, "nap:600000000");
-        await_call(victim.pid, SYS_nanosleep);
+        start(&victim, "alarm:0 nap:600000000000");
+        service_await_call(victim.pid, SYS_nanosleep);
         assert_int_equal(kill(victim.pid, SIGSTOP), 0);
-        rest(20);
+        assert_int_equal(waitpid(victim.pid, &status, WUNTRACED), victim.pid);
+        assert_true(WIFSTOPPED(status));
         assert_int_equal(kill(victim.pid, SIGCONT), 0);
+        service_await_call(victim.pid, SYS_restart_syscall);
+        assert_int_equal(kill(victim.pid, SIGALRM), 0);
         victim_finish(&victim);
         assert_int_equal(counters(engine, nap).starts, 1);
         assert_int_equal(counters(engine, nap).in_budget, 1);
@@ -470,13 +466,6 @@ static void test_many_threads(void **state) {
         for (size_t i = 0; i < c.violated; i++)
                 assert_true(lies_in_a_call(engine_report(engine, REPORT_COMPLETION, index, i),
                                            &victim));
-}
-
-static uint64_t now_ns(void) {
-        struct timespec ts;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (uint64_t) ts.tv_sec * 1000000000U + (uint64_t) ts.tv_nsec;
 }
 
 /* What one call takes that nobody measures: the quickest of some rounds. */

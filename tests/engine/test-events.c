@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/trace-event.h"
 #include "binding/resolve.h"
 #include "engine.h"
@@ -106,16 +107,24 @@ static const Report *await_violation(Engine *engine, uint32_t index) {
 
 static void test_a_budget_runs_out_in_sleep(void **state) {
         Engine *engine = *state;
-        uint32_t index = add(engine, ENTER, EXIT, "20ms");
+        uint32_t index = service_add(
+                engine, KEYS("Start", ENTER, "Stop", EXIT, "SleepingBudgetSec", "20ms"));
         _cleanup_(victim_done) Victim victim = {};
+        const Report *completion;
+        uint64_t open_ns;
 
-        start(&victim, "wait:900000000");
+        start(&victim, "thread:600000000000 say:in join");
+        victim_expect(&victim, "in");
         assert_int_equal(await_violation(engine, index)->state, TLOB_SLEEPING);
         assert_int_equal(engine_count(engine, REPORT_COMPLETION, index), 0);
         assert_int_equal(engine_statistics(engine, index).open, 1);
+        open_ns = now_ns();
+        victim_continue(&victim);
         victim_finish(&victim);
         engine_collect(engine);
-        assert_true(engine_report(engine, REPORT_COMPLETION, index, 0)->elapsed_ns >= 900 * MSEC);
+        completion = engine_completion(engine, await_violation(engine, index));
+        assert_true(completion->time_ns - completion->elapsed_ns < open_ns);
+        assert_true(completion->time_ns >= open_ns);
 }
 
 /* From the end of one call to the begin of the next, while it uses 50 ms of a CPU. */
@@ -196,9 +205,14 @@ static void test_many_threads(void **state) {
         _cleanup_(victim_done) Victim victim = {};
         Counters c;
 
-        run(engine, &victim, "storm:8:2000 thread:60000000000 wait:100000000 exit");
+        start(&victim, "storm:8:2000 thread:600000000000 say:in exit");
+        victim_expect(&victim, "in");
+        service_await_call(victim.pid, SYS_rt_sigtimedwait);
+        victim_continue(&victim);
+        victim_finish(&victim);
+        engine_collect(engine);
         c = counters(engine, index);
-        assert_int_equal(c.starts, 8 * 2000 * 4 + 2);
+        assert_int_equal(c.starts, 8 * 2000 * 4 + 1);
         /* The last one ends as the kernel does its call, before it ends its thread. */
         assert_int_equal(c.in_budget, c.starts);
         assert_int_equal(c.nested + c.unmatched, 0);

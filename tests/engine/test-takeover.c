@@ -72,30 +72,6 @@ static const char *caller_path(void) {
         return path;
 }
 
-/* Is a thread of the process in that system call? */
-static bool is_in_call(pid_t pid, long number) {
-        const struct dirent *entry;
-        char path[64], text[64];
-        bool found = false;
-        DIR *dir;
-
-        (void) snprintf(path, sizeof(path), "/proc/%i/task", pid);
-        dir = opendir(path);
-        assert_non_null(dir);
-        while ((entry = readdir(dir)) && !found) {
-                FILE *f;
-
-                (void) snprintf(path, sizeof(path), "/proc/%i/task/%.10s/syscall", pid,
-                                entry->d_name);
-                f = fopen(path, "re");
-                found = f && fgets(text, sizeof(text), f) && strtol(text, NULL, 10) == number;
-                if (f)
-                        (void) fclose(f);
-        }
-        (void) closedir(dir);
-        return found;
-}
-
 /* System calls, and one that outlives two daemons. Others on this machine make some, too. */
 static void test_system_calls(void **state) {
         _cleanup_(victim_done) Victim victim = {};
@@ -109,8 +85,7 @@ static void test_system_calls(void **state) {
                       "try:300 thread:600000000000 say:in try:300 say:first try:300 "
                       "say:second try:300 say:third join");
         victim_expect(&victim, "in");
-        while (!is_in_call(victim.pid, SYS_rt_sigtimedwait))
-                ;
+        service_await_call(victim.pid, SYS_rt_sigtimedwait);
         daemon_kill(d);
         /* Nobody is there, and a budget runs out. */
         step(&victim, "first");
