@@ -96,18 +96,24 @@ void service_await_call(pid_t pid, long number) {
                 (void) nanosleep(&moment, NULL);
 }
 
-void service_start(Victim *victim, const char *path, const char *group, const char *words) {
-        char all[256], procs[128], text[16];
+void service_move(pid_t pid, const char *group) {
+        char procs[128], text[16];
         int fd, n;
+
+        (void) snprintf(procs, sizeof(procs), "%s/cgroup.procs", group);
+        fd = openat(root_fd, procs, O_WRONLY | O_CLOEXEC);
+        assert_true(fd >= 0);
+        n = snprintf(text, sizeof(text), "%i", pid);
+        assert_int_equal(write(fd, text, (size_t) n), n);
+        (void) close(fd);
+}
+
+void service_start(Victim *victim, const char *path, const char *group, const char *words) {
+        char all[256];
 
         (void) snprintf(all, sizeof(all), "say:ready %s", words);
         program_start(victim, path, all);
         victim_expect(victim, "ready");
-        (void) snprintf(procs, sizeof(procs), "%s/cgroup.procs", group);
-        fd = openat(root_fd, procs, O_WRONLY | O_CLOEXEC);
-        assert_true(fd >= 0);
-        n = snprintf(text, sizeof(text), "%i", victim->pid);
-        assert_int_equal(write(fd, text, (size_t) n), n);
-        (void) close(fd);
+        service_move(victim->pid, group);
         victim_continue(victim);
 }

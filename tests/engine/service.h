@@ -22,6 +22,8 @@ int service_remove_group(int dir_fd, const char *path);
 int service_setup(void **state);
 int service_teardown(void **state);
 
+void service_move(pid_t pid, const char *group);
+
 /* As engine_add(), confined to SERVICE_GROUP. */
 uint32_t service_add(Engine *engine, const char *const *keys);
 

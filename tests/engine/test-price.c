@@ -2,7 +2,7 @@
 
 /*
  * What probes are said to take, against the CPU time that the kernel has charged the victim for;
- * and what timers are, against the clock, on a CPU that has nothing else to do.
+ * and what timers are, against the clock, on a CPU that has hardly anything else to do.
  */
 
 #include <sched.h>
@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "engine.h"
+#include "service.h"
 #include "test.h"
 
 #define CALLS 10000
@@ -119,6 +120,7 @@ static int pass_on(int from, int to) {
         return EXIT_SUCCESS;
 }
 
+/* Others hardly get it meanwhile. */
 static pid_t start_on_first_cpu(int from, int to) {
         cpu_set_t first;
         pid_t pid = fork();
@@ -128,7 +130,8 @@ static pid_t start_on_first_cpu(int from, int to) {
                 return pid;
         CPU_ZERO(&first);
         CPU_SET(0, &first);
-        if (sched_setaffinity(0, sizeof(first), &first) < 0)
+        if (sched_setaffinity(0, sizeof(first), &first) < 0 ||
+            setpriority(PRIO_PROCESS, 0, -20) < 0)
                 _exit(EXIT_FAILURE);
         _exit(pass_on(from, to));
 }
@@ -150,6 +153,8 @@ static uint64_t play(void) {
         assert_int_equal(pipe(back), 0);
         first = start_on_first_cpu(there[0], back[1]);
         second = start_on_first_cpu(back[0], there[1]);
+        service_move(first, SERVICE_GROUP);
+        service_move(second, SERVICE_GROUP);
         begin = now_ns();
         assert_int_equal(write(there[1], "", 1), 1);
         wait_for(first);
@@ -161,46 +166,56 @@ static uint64_t play(void) {
         return now_ns() - begin;
 }
 
-/* Of some times the quickest; and what it is said to have cost then. */
-static uint64_t play_measured(Engine *engine, const char *budget, uint64_t *ret_told) {
-        uint64_t shortest = UINT64_MAX;
+/* The quickest of some, and what it is said to have cost. */
+typedef struct Play {
+        uint64_t took_ns;
+        uint64_t told_ns;
+} Play;
+
+static void play_measured(Engine *engine, const char *budget, Play *quickest) {
+        uint32_t reads = service_add(engine, KEYS("Syscall", "read", "BudgetSec", budget));
+        uint64_t took_ns = play();
         Statistics final;
 
-        for (unsigned i = 0; i < 3; i++) {
-                uint32_t reads =
-                        engine_add(engine, KEYS("Syscall", "read", "BudgetSec", budget), NULL);
-                uint64_t took = play();
+        engine_remove(engine, reads, &final);
+        if (took_ns < quickest->took_ns)
+                *quickest = (Play) { took_ns, final.cost_ns };
+}
 
-                engine_remove(engine, reads, &final);
-                if (took < shortest) {
-                        shortest = took;
-                        *ret_told = final.cost_ns;
-                }
-        }
-        return shortest;
+/* What is more past the budget: is it about as much as it is said to be? */
+static bool more_is_told(const Play *within, const Play *passed) {
+        uint64_t more, told, factor = machine_is_emulated() ? 20 : 3;
+
+        if (passed->took_ns <= within->took_ns || passed->told_ns <= within->told_ns)
+                return false;
+        more = passed->took_ns - within->took_ns;
+        told = passed->told_ns - within->told_ns;
+        return told > more / factor && told < more * factor;
 }
 
 static void test_timers(void **state) {
         const ReportLimit limit = { .interval_ns = UINT64_C(10000000000),
                                     .n = 20,
                                     .n_overall = 20 };
-        uint64_t within, passed, told_within, told_passed, more, told, factor;
+        Play within = { .took_ns = UINT64_MAX }, passed = { .took_ns = UINT64_MAX };
         Engine *engine = *state;
+        bool alarmed = false;
 
         engine->backend->ops->set_report_limit(engine->backend, &limit);
-        within = play_measured(engine, "1min", &told_within);
-        (void) engine->backend->ops->take_alarm(engine->backend);
-        passed = play_measured(engine, "1us", &told_passed);
+        /* Others on the machine make some of them longer, and none shorter. */
+        for (unsigned i = 0; i < 3 || (i < 20 && !more_is_told(&within, &passed)); i++) {
+                play_measured(engine, "1min", &within);
+                (void) engine->backend->ops->take_alarm(engine->backend);
+                play_measured(engine, "1us", &passed);
+                alarmed |= engine->backend->ops->take_alarm(engine->backend);
+        }
         engine->backend->ops->set_report_limit(engine->backend, &(ReportLimit) {});
-        more = passed - within;
-        told = told_passed - told_within;
-        print_message("%i reads took %.1f ms, and %.1f more past their budget: said to be %.1f\n",
-                      2 * ROUNDS, (double) within / 1e6, (double) more / 1e6, (double) told / 1e6);
-        assert_true(passed > within && told_passed > told_within);
-        factor = machine_is_emulated() ? 20 : 3;
-        assert_true(told > more / factor);
-        assert_true(told < more * factor);
-        assert_true(engine->backend->ops->take_alarm(engine->backend));
+        print_message("%i reads took %.1f ms, and past their budget %.1f ms; said to have cost "
+                      "%.1f and %.1f\n",
+                      2 * ROUNDS, (double) within.took_ns / 1e6, (double) passed.took_ns / 1e6,
+                      (double) within.told_ns / 1e6, (double) passed.told_ns / 1e6);
+        assert_true(more_is_told(&within, &passed));
+        assert_true(alarmed);
 }
 
 #endif
@@ -213,7 +228,7 @@ int main(void) {
                 TEST(test_two_at_one_place),
                 TEST(test_seldom),
 #ifdef __x86_64__
-                TEST(test_timers),
+                cmocka_unit_test_setup_teardown(test_timers, service_setup, service_teardown),
 #endif
         };
 
