@@ -201,11 +201,14 @@ static void test_calls_inside_are_told(void **state) {
         uint32_t a = engine_add(engine, FUNCTION("a", "1ms"), NULL);
         uint32_t call =
                 engine_add(engine, KEYS("Syscall", "clock_nanosleep", "BudgetSec", "10s"), NULL);
+        Statistics s;
         uint64_t told;
 
         engine_run(engine, &victim, "a( repeat:300 ( sleep:10000 ) spin:2000000 )");
         told = engine_report(engine, REPORT_COMPLETION, a, 0)->probes_ns;
-        assert_true(told > 0 && told <= engine_statistics(engine, call).cost_ns);
+        /* Others on the machine sleep, too, and while they do the books do not balance. */
+        assert_ok(engine->backend->ops->statistics(engine->backend, call, &s));
+        assert_true(told > 0 && told <= s.cost_ns);
 }
 
 static void test_markers_nest_and_miss(void **state) {
