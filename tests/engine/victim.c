@@ -20,6 +20,7 @@
  *   stack( ... )  do it on another stack, which lies above those of threads
  *   signal( ... ) do it in a signal handler, on a stack like that
  *   exit kill exec    end: by exit(0), by SIGKILL, by becoming "true"
+ *   stop       stop itself, by SIGSTOP
  *   user:UID   become that user; the kernel lets nobody look into it then
  *   dumpable   but after this, that user may
  *   say:WORD   write the word to standard output, and wait for a line on standard input
@@ -366,6 +367,8 @@ static void run_action(const char *token) {
                 exit(0);
         else if (streq(token, "kill"))
                 (void) raise(SIGKILL);
+        else if (streq(token, "stop"))
+                (void) raise(SIGSTOP);
         else if (streq(token, "exec"))
                 (void) execvp("true", argv);
         else {
