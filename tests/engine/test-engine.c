@@ -117,18 +117,23 @@ static void test_waiting(void **state) {
         assert_true(completion->spent_ns[TLOB_RUNNING] > 0);
 }
 
+/* So that it is in that state that a budget runs out, however slow the machine. */
+static uint32_t add_for_state(Engine *engine, const char *key, const char *budget) {
+        return engine_add(
+                engine,
+                KEYS("Executable", "%v", "Function", "victim_a", "BudgetSec", "1min", key, budget),
+                NULL);
+}
+
 static void test_state_budgets(void **state) {
-        static const char *const sleeping[] = {
-                "Executable",        "%v",  "Function", "victim_a", "BudgetSec", "1min",
-                "SleepingBudgetSec", "1ms", NULL,
-        };
         static const char *const running[] = {
                 "Executable",       "%v",  "Function", "victim_a", "BudgetSec", "infinity",
                 "RunningBudgetSec", "30s", NULL,
         };
         _cleanup_(victim_done) Victim victim = {};
         Engine *engine = *state;
-        uint32_t s = engine_add(engine, sleeping, NULL), r = engine_add(engine, running, NULL);
+        uint32_t s = add_for_state(engine, "SleepingBudgetSec", "1ms"),
+                 r = engine_add(engine, running, NULL);
 
         /*
          * Much more: a machine that is kept from running comes to sleep late, and has slept less.
@@ -403,7 +408,7 @@ static void check_deadline(const Report *report, uint64_t budget_ns, enum tlob_s
 static void test_deadline_of_a_sleeper(void **state) {
         _cleanup_(victim_done) Victim victim = {};
         Engine *engine = *state;
-        uint32_t a = engine_add(engine, FUNCTION("a", "20ms"), NULL);
+        uint32_t a = add_for_state(engine, "SleepingBudgetSec", "20ms");
 
         victim_start(&victim, "a( sleep:1000000000000 )");
         check_deadline(wait_for_violation(engine, a), 20000000, TLOB_SLEEPING);
@@ -435,26 +440,18 @@ static void test_deadline_of_a_runner(void **state) {
 }
 
 static void test_deadline_of_a_waiter(void **state) {
-        static const char *const waiting[] = {
-                "Executable",       "%v",   "Function", "victim_a", "BudgetSec", "1min",
-                "WaitingBudgetSec", "20ms", NULL,
-        };
         _cleanup_(victim_done) Victim victim = {}, other = {};
         Engine *engine = *state;
-        uint32_t a = engine_add(engine, waiting, NULL);
+        uint32_t a = add_for_state(engine, "WaitingBudgetSec", "20ms");
 
-        start_waiter(&victim, &other, "300000000", "1000000000000");
+        start_waiter(&victim, &other, "1000000000000", "1000000000000");
         check_deadline(wait_for_violation(engine, a), 20000000, TLOB_WAITING);
 }
 
 static void test_deadline_of_a_state(void **state) {
-        static const char *const sleeping[] = {
-                "Executable",        "%v",   "Function", "victim_a", "BudgetSec", "1min",
-                "SleepingBudgetSec", "20ms", NULL,
-        };
         _cleanup_(victim_done) Victim victim = {};
         Engine *engine = *state;
-        uint32_t a = engine_add(engine, sleeping, NULL);
+        uint32_t a = add_for_state(engine, "SleepingBudgetSec", "20ms");
         const Report *report;
 
         victim_start(&victim, "a( spin:30000000 sleep:5000000 spin:10000000 sleep:1000000000000 )");
