@@ -16,12 +16,12 @@ cat >bindings.conf <<'END'
 [Binding step]
 Executable=libsqlite3.so.0
 Function=sqlite3_step
-BudgetSec=100ms
+BudgetSec=300ms
 
 [Binding nap]
 Executable=libc.so.6
 Function=clock_nanosleep
-BudgetSec=200ms
+BudgetSec=500ms
 Priority=notice
 END
 start_fresh bindings.conf
@@ -71,13 +71,13 @@ check "the journal's violation is in the picture" \
         grep -Eqx 'nap: [1-9][0-9]* violations? in the journal' <(tlobctl plot nap --since=1h)
 
 holds "a violation has all fields in the journal" "$nap" '
-        .TLOB_BINDING == "nap" and .TLOB_BUDGET == "total" and .TLOB_BUDGET_NS == "200000000" and
+        .TLOB_BINDING == "nap" and .TLOB_BUDGET == "total" and .TLOB_BUDGET_NS == "500000000" and
         .TLOB_PID == $pid and .TLOB_TID == $pid and .TLOB_COMM == "sleep" and
         .TLOB_STATE == "sleeping" and .TLOB_BACKEND == "bpf" and .OBJECT_PID == $pid and
         .PRIORITY == "5" and .MESSAGE_ID == "270a2c0044b740cdb4f203a0156802cb" and
         .TLOB_EXECUTABLE == "/usr/bin/sleep" and .TLOB_UNIT == "tlob-test.service" and
         (.TLOB_WINDOW_ID | tonumber > 0) and (.TLOB_TIME_NS | tonumber > 0) and
-        (.MESSAGE | test("^nap: over its 200ms budget in sleep\\[[0-9]+\\]"))' --arg pid "$sleeper"
+        (.MESSAGE | test("^nap: over its 500ms budget in sleep\\[[0-9]+\\]"))' --arg pid "$sleeper"
 holds "and so has its completion" "$nap_end" '
         .TLOB_WINDOW_ID == $violation.TLOB_WINDOW_ID and .TLOB_END == "stop" and .TLOB_PID == $pid and
         .MESSAGE_ID == "b712727f10d94a359d0790c76c950ef5" and
@@ -95,7 +95,7 @@ holds "a task of a service has its unit" "$step" '
 holds "a computation was not spent asleep" "$step_end" \
         '(.TLOB_SLEEPING_NS | tonumber) < 0.1 * (.TLOB_ELAPSED_NS | tonumber)'
 matches "journalctl -u shows it beside the service's own lines" \
-        "$(journalctl --boot -q -u counting.service -o cat)" '^step: over its 100ms budget in sqlite3'
+        "$(journalctl --boot -q -u counting.service -o cat)" '^step: over its 300ms budget in sqlite3'
 holds "running, waiting and sleeping add up exactly in all entries" \
         "$(journalctl --boot -q -t tlob -o json --all | jq -s .)" '
         length >= 4 and all(.[]; (.TLOB_RUNNING_NS | tonumber) + (.TLOB_WAITING_NS | tonumber) +
@@ -112,7 +112,7 @@ done
 check "busctl monitor has seen it, too" wait_for_line bus '"member":"Completed".*"step"'
 holds "the signal is as documented" "$(grep -m1 '"member":"Violation"' bus)" '
         .path == "/org/tlob1" and .interface == "org.tlob1.Manager" and .payload.type == "ssuttttta{sv}" and
-        (.payload.data | .[0] == "nap" and .[3] == 200000000 and .[5] + .[6] + .[7] == .[4] and
+        (.payload.data | .[0] == "nap" and .[3] == 500000000 and .[5] + .[6] + .[7] == .[4] and
                 .[8].id.data == ($entry.TLOB_WINDOW_ID | tonumber))' --argjson entry "$nap"
 holds "tlobctl violations lists them, the newest first" "$(tlobctl violations -j)" \
         'map(.Binding) == ["step", "nap"] and .[1].ID == ($entry.TLOB_WINDOW_ID | tonumber)' --argjson entry "$nap"
