@@ -76,9 +76,12 @@ static void print_difference(const Report *report, const Recording *recording, c
                         report->time_ns);
 }
 
-/* One window. Returns the largest difference of a state for each change. */
-static uint64_t compare(const Report *report, const Recording *recording, const Spent *spent,
-                        uint64_t unsure_ns, uint64_t slack_ns) {
+/*
+ * One window: the largest difference of a state for each change. Returns whether that is no more
+ * than is allowed.
+ */
+static bool compare(const Report *report, const Recording *recording, const Spent *spent,
+                    uint64_t unsure_ns, uint64_t slack_ns, uint64_t *ret_difference_ns) {
         uint64_t difference_ns = 0, sum_ns = 0;
         uint64_t allowed_ns = unsure_ns + spent->n_changes * slack_ns;
 
@@ -92,8 +95,8 @@ static uint64_t compare(const Report *report, const Recording *recording, const 
         assert_int_equal(sum_ns, report->elapsed_ns);
         if (difference_ns > allowed_ns)
                 print_difference(report, recording, spent);
-        assert_true(difference_ns <= allowed_ns);
-        return spent->n_changes ? difference_ns / spent->n_changes : 0;
+        *ret_difference_ns = spent->n_changes ? difference_ns / spent->n_changes : 0;
+        return difference_ns <= allowed_ns;
 }
 
 /* How many wakeups the engine found that no hook had told of. */
@@ -115,7 +118,10 @@ static uint64_t account_slack_ns(void) {
         return ACCOUNT_SLACK_TICK_NS;
 }
 
-/* All windows of a run; most of the time of one or more was in that state. */
+/*
+ * All windows of a run; most of the time of one or more was in that state. Returns whether there
+ * was something to compare with.
+ */
 static bool check_once(State *state, const char *words, enum tlob_state most) {
         _cleanup_(victim_done) Victim victim = {};
         Engine *engine = state->engine;
@@ -143,8 +149,15 @@ static bool check_once(State *state, const char *words, enum tlob_state most) {
                                     report->time_ns - report->elapsed_ns, report->time_ns,
                                     &spent) < 0)
                         return false;
-                d = compare(report, state->recording, &spent,
-                            spent.unsure_ns + (by_account ? spent.waking_ns : 0), slack_ns);
+                /*
+                 * The kernel's account has a clock that was compared with ours while the CPU may
+                 * have stood still.
+                 */
+                if (!compare(report, state->recording, &spent,
+                             spent.unsure_ns + (by_account ? spent.waking_ns : 0), slack_ns, &d)) {
+                        assert_true(by_account && machine_is_emulated());
+                        return false;
+                }
                 if (d > worst_ns)
                         worst_ns = d;
                 n_most += spent.ns[most] > report->elapsed_ns / 2;
@@ -166,9 +179,9 @@ static void check(State *state, const char *words, enum tlob_state most) {
         for (size_t i = 0; i < TIMES_MAX; i++) {
                 if (check_once(state, words, most))
                         return;
-                print_message("The recording is not complete.\n");
+                print_message("The recording is not complete, or a clock was wrong.\n");
         }
-        fail_msg("No recording was complete.");
+        fail_msg("No recording was complete, and with right clocks.");
 }
 
 static void test_threads_that_sleep(void **state) {
