@@ -50,16 +50,24 @@ static int find_cgroup(Manager *m, const Report *report, char **ret) {
         return cgroup_id_get_path(m->cgroup_root, report->cgroup_id, ret);
 }
 
-/* cgroup: of the task, or NULL. */
-static int find_cause(Manager *m, const Report *report, const Stack *stack, const char *cgroup,
-                      Cause *ret) {
+static int find_unit(Manager *m, const Report *report, char **ret) {
+        _cleanup_free_ char *cgroup = NULL;
+        int r;
+
+        r = find_cgroup(m, report, &cgroup);
+        return r < 0 ? r : manager_unit_of_cgroup(m, cgroup, ret);
+}
+
+/* The cgroup is looked for only where it has to do with the cause. */
+static int find_cause(Manager *m, const Report *report, const Stack *stack, Cause *ret) {
         const Peer *by = &report->peers.preempted_by;
+        _cleanup_free_ char *cgroup = NULL, *slice = NULL;
         _cleanup_(cause_done) Cause cause = {};
-        _cleanup_free_ char *slice = NULL;
         int r;
 
         r = cause_make(stack, &report->peers, &cause);
-        if (r >= 0 && cgroup && by->is_known && by->kind == TLOB_PEER_QUOTA && m->cgroup_root >= 0)
+        if (r >= 0 && by->is_known && by->kind == TLOB_PEER_QUOTA && m->cgroup_root >= 0 &&
+            find_cgroup(m, report, &cgroup) >= 0)
                 r = cgroup_path_get_limiting_slice(m->cgroup_root, cgroup, &slice);
         if (r >= 0 && slice)
                 r = cause_set_slice(&cause, slice);
@@ -85,16 +93,13 @@ static int violation_init(Manager *m, const Binding *binding, const Report *repo
                 .budget_ns = binding->budget_ns[report->budget],
                 .priority = binding->priority,
         };
-        _cleanup_free_ char *cgroup = NULL;
         int r;
 
         v.binding = strdup(binding->name);
         if (!v.binding)
                 return -ENOMEM;
 
-        r = find_cgroup(m, report, &cgroup);
-        if (r >= 0)
-                r = manager_unit_of_cgroup(m, cgroup, &v.unit);
+        r = find_unit(m, report, &v.unit);
         if (r == -ENOMEM)
                 return r;
         /* It has ended meanwhile. */
@@ -111,7 +116,7 @@ static int violation_init(Manager *m, const Binding *binding, const Report *repo
         r = read_executable(report->pid, &v.executable);
         if (r == -ENOMEM)
                 return r;
-        r = find_cause(m, report, report->stack, cgroup, &v.cause);
+        r = find_cause(m, report, report->stack, &v.cause);
         if (r < 0)
                 return r;
         v.report.stack = NULL;
@@ -311,12 +316,10 @@ static void on_violation(Manager *m, Binding *binding, Violation *violation) {
 /* Also when its violation was held back: the log has it. */
 static void complete_log(Manager *m, const Report *report) {
         _cleanup_(cause_done) Cause cause = {};
-        _cleanup_free_ char *cgroup = NULL;
 
         if (!violation_log_find(&m->violations, report->id))
                 return;
-        (void) find_cgroup(m, report, &cgroup);
-        if (find_cause(m, report, NULL, cgroup, &cause) < 0)
+        if (find_cause(m, report, NULL, &cause) < 0)
                 log_oom();
         violation_log_complete(&m->violations, report, &cause);
 }
