@@ -13,6 +13,7 @@
 
 #include "base/near-name.h"
 #include "elf/dwarf-image.h"
+#include "elf/line-program.h"
 
 #define ROWS_KEPT 2000000
 #define ROWS_MAX  200000000
@@ -183,6 +184,12 @@ static int search_next(Search *search, const DwarfImage *image, Dwarf *dwarf, Dw
         Dwarf_Lines *lines;
         int r;
 
+        if (*offset >= image->first_size)
+                return 0;
+        if (!line_program_is_plain(image->first + *offset, image->first_size - *offset)) {
+                search->n_rows++;
+                return skip_table(image, *offset, offset);
+        }
         r = dwarf_next_lines(dwarf, *offset, &next, &cu, &files, &n_files, &lines, &n_lines);
         if (r > 0)
                 return 0;
