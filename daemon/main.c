@@ -2,7 +2,7 @@
 
 /*
  * tlobd: options, then new, start, loop, free. The exit status is 0 after SIGTERM or SIGINT, 1 when
- * something that is needed is missing, 2 for wrong options.
+ * something that is needed is missing, 2 for wrong options, 75 when another version is to go on.
  */
 
 #include <getopt.h>
@@ -14,6 +14,7 @@
 #include "config/directories.h"
 #include "log.h"
 #include "manager/manager.h"
+#include "own-program.h"
 #include "version.h"
 
 /*
@@ -112,7 +113,7 @@ static int find_directories(char ***ret) {
         return 0;
 }
 
-/* Until it is to end, and then with 0; or with a negative errno. Logs. */
+/* Until it is to end, and then with its exit status; or with a negative errno. Logs. */
 static int serve(Manager *manager, Bus **bus) {
         int r;
 
@@ -127,9 +128,9 @@ static int serve(Manager *manager, Bus **bus) {
         r = sd_event_loop(manager_get_event(manager));
         if (r < 0)
                 return log_error_errno(r, "The event loop failed: %m");
-        if (r > 0)
+        if (r > 0 && r != MANAGER_START_ANEW)
                 return log_error_errno(ECONNRESET, "The connection to the bus is lost.");
-        return 0;
+        return r;
 }
 
 static int run(void) {
@@ -174,7 +175,9 @@ int main(int argc, char *argv[]) {
         if (r <= 0)
                 return r < 0 ? 2 : EXIT_SUCCESS;
         log_set_max_level(arg_log_level);
+        own_program_note();
         ignore_signals();
         (void) mallopt(M_MMAP_THRESHOLD, MEMORY_SMALL);
-        return run() < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        r = run();
+        return r < 0 ? EXIT_FAILURE : r;
 }

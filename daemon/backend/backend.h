@@ -135,6 +135,7 @@ typedef struct BackendOps {
          * unit but no cgroup measures nothing until set_cgroup(), or if it is a spare, until an
          * instance of its template takes it: a REPORT_INSTANCE tells, before all that is reported
          * of that instance. On failure nothing of it stays behind, and *ret_reason is a sentence.
+         * -EPROTO: the daemon that would measure it for this one is of another version.
          */
         int (*add)(Backend *backend, const Binding *binding, const BindingFile *file,
                    uint32_t *ret_index, char **ret_reason);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sysexits.h>
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
@@ -25,6 +26,12 @@
  */
 
 typedef struct Manager Manager;
+
+/*
+ * What sd_event_loop() returns when the program has been replaced by another version, which is to
+ * go on: the exit status that asks systemd for that.
+ */
+#define MANAGER_START_ANEW EX_TEMPFAIL
 
 /*
  * In memory only: nothing else is touched before the manager is started, by the calls below in

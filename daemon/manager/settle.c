@@ -16,6 +16,7 @@
 #include "manager/state.h"
 #include "manager/units.h"
 #include "manager/watch.h"
+#include "own-program.h"
 
 int manager_prepare_binding(Manager *m, Binding *binding, BindingFile **ret_file, bool *ret_runs,
                             char **ret_error) {
@@ -178,10 +179,27 @@ static void note_late_file(Manager *m, const char *sentence) {
         m->files_are_late = true;
 }
 
+/*
+ * Whoever measures for this tlobd is of another version. Returns true if its own program is by now,
+ * too: it ends then, to be started anew.
+ */
+static bool start_anew(Manager *m) {
+        int code;
+
+        if (!own_program_is_replaced())
+                return false;
+        if (sd_event_get_exit_code(m->event, &code) >= 0)
+                return true;
+        log_notice("tlobd was upgraded: ending, to be started anew.");
+        return sd_event_exit(m->event, MANAGER_START_ANEW) >= 0;
+}
+
 /* It cannot be settled, or not yet. */
 static void fail(Manager *m, Binding *binding, int r, const char *error) {
         _cleanup_free_ char *reason = NULL;
 
+        if (r == -EPROTO && start_anew(m))
+                return;
         if (binding->measurement.question > 0) {
                 if (r == -ETIMEDOUT)
                         note_late_file(m, error);

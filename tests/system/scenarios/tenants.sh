@@ -218,6 +218,41 @@ check "when it is permitted again" limit UserInstanceBindingsMax=5
 check "it goes on by itself" until_true eval '[ "$(hers app.service/request Windows)" -gt "$before" ]'
 equal "and is well again" "$(hers app.service/request State) $(hers app.service/request StateReason)" "active "
 
+# Upgrades between versions that do not understand each other: the file is another one before the system's runs it.
+program=$(systemctl show -P ExecStart tlobd | sed 's/.*path=\([^ ;]*\).*/\1/')
+language=$(/usr/libexec/tlob-tests/tenant wire-version)
+cp -p "$program" "$program.one"
+cp -p "$program" "$program.other"
+perl -0777 -pi -e "BEGIN { (\$own, \$other) = map { pack('Q<', \$_) } $language, $language + 1 } s/\Q\$own\E/\$other/g" \
+        "$program.other"
+check "there is another version" eval '! cmp -s "$program" "$program.other"'
+install_the() { # one or other: as packages are
+        cp -p "$program.$1" "$program.new"
+        mv "$program.new" "$program"
+}
+hers_is() { # VERB: what has become of her tlobd
+        as_alice systemctl --user show -P "$1" tlobd
+}
+was=$(hers_is MainPID)
+is_another() {
+        [ "$(hers_is MainPID)" != "$was" ] && [ "$(hers_is ActiveState)" = active ]
+}
+install_the other
+as_alice systemctl --user restart tlobd
+check "who is of another version than the system's is not measured" until_true hers_has app.service/request State failed
+matches "and told so" "$(hers app.service/request StateReason)" 'of another version: run'
+was=$(hers_is MainPID)
+systemctl restart tlobd
+check "until that is upgraded, too" until_true hers_has app.service/request State active
+equal "nobody was started anew for that" "$(hers_is MainPID) $(hers_is NRestarts)" "$was 0"
+install_the one
+systemctl restart tlobd
+check "when both are upgraded, hers starts anew" until_true is_another
+check "and measures" until_true eval '[ "$(hers app.service/request Windows)" -gt 0 ]'
+equal "once, which is no failure" "$(hers_is NRestarts) $(hers_is Result)" "1 success"
+check "and says why" eval 'as_alice journalctl --user -q -t tlobd --grep="was upgraded" | grep -q .'
+rm "$program.one" "$program.other"
+
 check "a budget of hers is changed" ctl set-budget app.service/request 1s
 before=$(hers app.service/request Violations)
 sleep 0.3
