@@ -280,8 +280,7 @@ static int file_problem(const char *path, int error, const ConfigHandlers *handl
         return handlers->problem(&(ConfigPlace) { .file = path }, NULL, sentence, userdata);
 }
 
-/* No matter of the file: there are no descriptors left, or its disk has a bad moment. */
-static bool is_of_the_moment(int error) {
+bool config_error_may_pass(int error) {
         return error == -EMFILE || error == -ENFILE || error == -EIO || error == -ESTALE ||
                error == -ETIMEDOUT;
 }
@@ -297,7 +296,7 @@ int config_file_read(const char *path, const ConfigHandlers *handlers, void *use
         if (r < 0) {
                 int told = file_problem(path, r, handlers, userdata);
 
-                return told < 0 ? told : is_of_the_moment(r);
+                return told < 0 ? told : config_error_may_pass(r);
         }
         return config_file_parse(path, text, size, handlers, userdata);
 }

@@ -45,6 +45,9 @@ typedef struct ConfigHandlers {
 int config_file_parse(const char *file, const char *text, size_t size,
                       const ConfigHandlers *handlers, void *userdata);
 
+/* Is that no matter of a file, but one of too many descriptors, or of its disk, for the moment? */
+bool config_error_may_pass(int error);
+
 /* Reads a file whole. -ENOENT and the like; -EISDIR, -EINVAL (not a regular file), -EFBIG. */
 int config_file_load(const char *path, char **ret_text, size_t *ret_size);
 

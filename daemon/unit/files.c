@@ -41,6 +41,7 @@ struct UnitFiles {
         void *seen; /* of SeenFile, by path: see tsearch() */
         unsigned round;
         bool has_changed; /* since it was asked last */
+        bool is_known;    /* what patterns has was found in all directories */
 
         UnitPatternList patterns; /* as found */
         UnitPatternList next;     /* as found so far */
@@ -140,59 +141,79 @@ static bool line_is_worth_reading(const char *line, const char *end) {
         return false;
 }
 
-/* True if reading it properly is worth while: also when it cannot be read, so that this is told. */
-static bool search_file(const char *path) {
+/*
+ * Returns 1 if reading it properly is worth while, also when it is too large, so that this is told;
+ * or a negative errno if nobody knows for the moment.
+ */
+static int search_file(const char *path) {
         _cleanup_free_ char *text = NULL;
         size_t size;
         int r;
 
         r = config_file_load(path, &text, &size);
+        if (r == -ENOMEM || config_error_may_pass(r))
+                return r;
         if (r < 0)
                 return r == -EFBIG;
         for (const char *line = text, *end = text + size; line < end;) {
                 const char *newline = memchr(line, '\n', (size_t) (end - line)) ?: end;
 
                 if (line_is_worth_reading(line, newline))
-                        return true;
+                        return 1;
                 line = newline + 1;
         }
-        return false;
+        return 0;
 }
 
 /* Returns whether the file has sections, or -ENOMEM. */
 static int look_at(UnitFiles *files, const char *path, const struct stat *st) {
         SeenFile *seen = seen_get(files, path);
+        int r;
 
         if (!seen)
                 return -ENOMEM;
         seen->round = files->round;
-        if (!seen_is_current(seen, st)) {
-                files->has_changed = true;
-                seen->has_sections = S_ISREG(st->st_mode) && search_file(path);
-                seen->dev = st->st_dev;
-                seen->inode = st->st_ino;
-                seen->size = st->st_size;
-                seen->mtime = st->st_mtim;
-                seen->ctime = st->st_ctim;
-        }
-        return seen->has_sections;
+        if (seen_is_current(seen, st))
+                return seen->has_sections;
+        files->has_changed = true;
+        r = S_ISREG(st->st_mode) ? search_file(path) : 0;
+        seen->has_sections = r != 0;
+        /* Rather one file read in vain than a section missed; and it is looked at again. */
+        if (r < 0)
+                return 1;
+        seen->dev = st->st_dev;
+        seen->inode = st->st_ino;
+        seen->size = st->st_size;
+        seen->mtime = st->st_mtim;
+        seen->ctime = st->st_ctim;
+        return r;
 }
 
 bool unit_files_has_sections(UnitFiles *files, const char *path) {
         struct stat st;
         int r;
 
-        if (root_stat_anywhere(path, &st) < 0 || !S_ISREG(st.st_mode))
+        r = root_stat_anywhere(path, &st);
+        if (r < 0)
+                return config_error_may_pass(r);
+        if (!S_ISREG(st.st_mode))
                 return false;
         r = look_at(files, path, &st);
-        /* Rather one file read in vain than a section missed. */
-        return r != 0;
+        return r != 0; /* as there */
 }
 
 int unit_files_begin(UnitFiles *files, const char *const *directories) {
         stop_looking(files);
         files->round++;
         return strings_copy((char *const *) directories, &files->directories);
+}
+
+/*
+ * A file or directory that cannot be read, for that reason. If it could be before, what was found
+ * then is to hold; otherwise what others have is better than nothing.
+ */
+static int problem(const UnitFiles *files, int error) {
+        return files->is_known && config_error_may_pass(error) ? error : 0;
 }
 
 /* Notes a file's pattern if it has sections. path is that of the directory. */
@@ -207,8 +228,9 @@ static int take_file(UnitFiles *files, DIR *dir, const char *path, const char *n
                 return -ENOMEM;
         }
         /* What masks others is no regular file. */
-        if (fstatat(dirfd(dir), name, &st, 0) < 0 && root_stat_anywhere(file, &st) < 0)
-                return 0;
+        r = fstatat(dirfd(dir), name, &st, 0) < 0 ? root_stat_anywhere(file, &st) : 0;
+        if (r < 0)
+                return problem(files, r);
         r = look_at(files, file, &st);
         return r > 0 ? unit_pattern_list_add(&files->next, pattern) : r;
 }
@@ -235,7 +257,7 @@ static int enter_drop_ins(UnitFiles *files, const char *name, size_t length) {
         unit_pattern_done(&files->drop_in_pattern);
         files->drop_in_pattern = pattern;
         files->drop_in = root_open_directory_anywhere(files->drop_in_path);
-        return 0;
+        return files->drop_in ? 0 : problem(files, -errno);
 }
 
 static bool ends_with(const char *name, const char *end, size_t *ret_length) {
@@ -272,15 +294,18 @@ static int take_entry(UnitFiles *files, const char *name) {
         return r;
 }
 
-/* Takes one entry of the directory that is open. Returns 1; 0 at the end of it; -ENOMEM. */
+/* Takes one entry of the directory that is open. Returns 1; 0 at the end of it; or an error. */
 static int step_in(UnitFiles *files, DIR **dir, int (*take)(UnitFiles *, const char *)) {
-        const struct dirent *entry = readdir(*dir);
+        const struct dirent *entry;
         int r;
 
+        errno = 0;
+        entry = readdir(*dir);
         if (!entry) {
+                r = problem(files, -errno);
                 closedir(*dir);
                 *dir = NULL;
-                return 0;
+                return r;
         }
         r = take(files, entry->d_name);
         return r < 0 ? r : 1;
@@ -305,6 +330,7 @@ static int finish(UnitFiles *files) {
         unit_pattern_list_done(&files->patterns);
         files->patterns = files->next;
         files->next = (UnitPatternList) {};
+        files->is_known = true;
         stop_looking(files);
         forget_unseen(files);
         return 0;
@@ -322,9 +348,9 @@ int unit_files_step(UnitFiles *files, unsigned n) {
                                 files->at++;
                 } else if (files->directories && files->directories[files->at]) {
                         files->dir = root_open_directory_anywhere(files->directories[files->at]);
+                        r = files->dir ? 0 : problem(files, -errno);
                         if (!files->dir)
                                 files->at++;
-                        r = 0;
                 } else
                         return finish(files);
                 if (r < 0)

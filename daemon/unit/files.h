@@ -26,8 +26,9 @@ DEFINE_CLEANUP(UnitFiles, unit_files_free);
 int unit_files_begin(UnitFiles *files, const char *const *directories);
 
 /*
- * Looks at n more entries of directories. Returns 1 if there are more, 0 when done, -ENOMEM. A file
- * is opened only if it was not seen before, or has changed.
+ * Looks at n more entries of directories. Returns 1 if there are more, 0 when done, or a negative
+ * errno: what was found before holds on, as a directory cannot be read, or for want of memory. A
+ * file is opened only if it was not seen before, or has changed.
  */
 int unit_files_step(UnitFiles *files, unsigned n);
 

@@ -6,7 +6,9 @@
 
 #include "unit/files.h"
 
+#include <fcntl.h>
 #include <sys/inotify.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "temporary.h"
@@ -160,6 +162,54 @@ static void test_one_file(void **state) {
         assert_true(unit_files_has_sections(files, temporary_path(&tmp, "without")));
 }
 
+/* So many descriptors are left, of at most as many as before. */
+static void leave_descriptors(unsigned n, struct rlimit *ret_before) {
+        int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+        struct rlimit limit;
+
+        assert_true(fd >= 0);
+        (void) close(fd);
+        assert_ok(getrlimit(RLIMIT_NOFILE, ret_before));
+        limit = *ret_before;
+        limit.rlim_cur = (rlim_t) fd + n;
+        assert_ok(setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+/* What cannot be read for want of descriptors has what it had, or may have something. */
+static void test_without_descriptors(void **state) {
+        unsigned n_failed = 0, n_looked = 0;
+
+        for (unsigned n = 0; n < 6; n++) {
+                _cleanup_(unit_files_freep) UnitFiles *files = NULL;
+                _cleanup_(temporary_done) Temporary tmp = {};
+                const char *const directories[] = { tmp.path, NULL };
+                struct rlimit before;
+                int r;
+
+                temporary_init(&tmp);
+                temporary_write(&tmp, "a.service", SECTION);
+                temporary_write(&tmp, "b.service.d/a.conf", SECTION);
+                assert_ok(unit_files_new(&files));
+                look(files, tmp.path);
+                temporary_write(&tmp, "a.service", SECTION "BudgetSec=1s\n");
+                assert_ok(unit_files_begin(files, directories));
+                leave_descriptors(n, &before);
+                while ((r = unit_files_step(files, 1)) > 0)
+                        ;
+                assert_true(unit_files_has_sections(files, temporary_path(&tmp, "a.service")));
+                assert_ok(setrlimit(RLIMIT_NOFILE, &before));
+                assert_true(r == 0 || r == -EMFILE);
+                n_failed += r < 0;
+                n_looked += r == 0;
+                assert_true(unit_files_match(files, "a.service"));
+                assert_true(unit_files_match(files, "b.service"));
+                temporary_write(&tmp, "a.service", "[Service]\n");
+                look(files, tmp.path);
+                assert_false(unit_files_has_sections(files, temporary_path(&tmp, "a.service")));
+        }
+        assert_true(n_failed > 0 && n_looked > 0);
+}
+
 /* A look that is begun anew, and a thousand files. */
 static void test_many(void **state) {
         _cleanup_(unit_files_freep) UnitFiles *files = NULL;
@@ -183,8 +233,11 @@ static void test_many(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_names),       cmocka_unit_test(test_types_of_files),
-                cmocka_unit_test(test_second_look), cmocka_unit_test(test_one_file),
+                cmocka_unit_test(test_names),
+                cmocka_unit_test(test_types_of_files),
+                cmocka_unit_test(test_second_look),
+                cmocka_unit_test(test_one_file),
+                cmocka_unit_test(test_without_descriptors),
                 cmocka_unit_test(test_many),
         };
 
