@@ -229,7 +229,7 @@ Kept *kept_free(Kept *kept) {
 }
 
 bool kept_is_same(const KeptBinding *a, const KeptBinding *b) {
-        return streq(a->name, b->name) && streq(a->unit, b->unit);
+        return a->name[0] != '\0' && streq(a->name, b->name) && streq(a->unit, b->unit);
 }
 
 bool kept_has_same_keys(const KeptBinding *a, const KeptBinding *b) {

@@ -50,7 +50,7 @@ typedef struct KeptBinding {
         char build_id[KEPT_BUILD_ID_MAX]; /* of the file where it measures; "": unknown */
         char build_ids[PAST_N_BUILDS][KEPT_BUILD_ID_MAX]; /* of the past; "": none */
         char told_of[KEPT_BUILD_ID_MAX];                  /* the same */
-        char name[KEPT_NAME_MAX];
+        char name[KEPT_NAME_MAX]; /* "": it is nobody's of the next daemon, as those of users */
         char unit[KEPT_NAME_MAX]; /* as configured; "": none */
 } KeptBinding;
 

@@ -63,14 +63,18 @@ void bpf_entry_keep(BpfBackend *b, const Entry *entry, const Binding *binding) {
         kept->limit = (BindingLimit) {};
         kept_set_past(b->kept, entry->user.binding, &(Past) {});
         kept->has_base_lengths = false;
+        kept->name[0] = kept->unit[0] = '\0';
         if (strlen(binding->name) >= sizeof(kept->name) || strlen(unit) >= sizeof(kept->unit))
                 return;
         kept->places = places_of(binding);
         kept->keys = hash_keys(binding);
         kept_set_build_id(kept, binding->resolved.build_id);
         kept->base = entry->base;
-        strcpy(kept->name, binding->name);
-        strcpy(kept->unit, unit);
+        /* Those of a user are chosen by the user, and whoever comes back asks for a new one. */
+        if (!entry->owner) {
+                strcpy(kept->name, binding->name);
+                strcpy(kept->unit, unit);
+        }
         __atomic_store_n(&kept->generation, entry->generation, __ATOMIC_RELEASE);
 }
 

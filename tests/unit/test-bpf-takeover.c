@@ -113,12 +113,35 @@ static void test_name_too_long(void **state) {
         fixture_done(&f);
 }
 
+/* Its name and its unit are what that user says. */
+static void test_of_a_user(void **state) {
+        Entry entry = { .generation = 6, .user.binding = 2, .owner = 1000 };
+        KeptBinding *kept;
+        Fixture f;
+
+        fixture_init(&f);
+        kept = f.backend.kept->bindings;
+        strcpy(kept[2].name, "a"); /* of one that it had before */
+        bpf_entry_keep(&f.backend, &entry, &f.binding);
+        assert_string_equal(kept[2].name, "");
+        f.bindings[2].generation = 6;
+        assert_ok(bpf_backend_inherit(&f.backend));
+        assert_true(f.entries[2].inherited);
+        assert_ptr_equal(bpf_entry_find_inherited(&f.backend, &f.binding), &f.entries[1]);
+        f.entries[1].inherited = false;
+        assert_null(bpf_entry_find_inherited(&f.backend, &f.binding));
+        assert_false(kept_is_same(&kept[2], &kept[1]));
+        assert_false(kept_is_same(&kept[2], &kept[2]));
+        fixture_done(&f);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_same),
                 cmocka_unit_test(test_another),
                 cmocka_unit_test(test_generations_go_on),
                 cmocka_unit_test(test_name_too_long),
+                cmocka_unit_test(test_of_a_user),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
