@@ -14,8 +14,8 @@
  * whether that was all is for packet_is_good().
  */
 
-/* Who means something else by these bytes is told so. */
-#define WIRE_VERSION ((uint64_t) 2 << 32 | sizeof(Statistics) << 16 | TLOB_BUCKETS)
+/* Who means something else by these bytes is told so: whoever changes a packet counts up. */
+#define WIRE_VERSION ((uint64_t) 3 << 32 | sizeof(Statistics) << 16 | TLOB_BUCKETS)
 
 /* Of a binding: its name, unit and cgroup, its places, its budgets, and what its file is called. */
 void wire_put_binding(Packet *packet, const Binding *binding);

@@ -16,7 +16,6 @@
 #define AGAIN_SEC     5 /* what is not measured is asked for again, later and later */
 #define AGAIN_SEC_MAX 60
 
-/* sec: 0: now. */
 /* 0: at once. */
 static void set_timer(const DelegateBackend *b, uint64_t usec) {
         struct itimerspec timer = {
@@ -100,8 +99,12 @@ static void on_report(uint64_t id, Packet *packet, uint64_t lost, void *userdata
         Stack stack;
 
         b->n_lost += lost;
-        if (!entry || wire_take_report(packet, &report, &stack) < 0)
+        if (!entry)
                 return;
+        if (wire_take_report(packet, &report, &stack) < 0) {
+                b->n_lost++;
+                return;
+        }
         report.backend_index = (uint32_t) (entry - b->entries);
         b->handler(&report, b->handler_data);
         b->n_reports++;

@@ -130,11 +130,25 @@ static void test_report(void **state) {
         assert_int_equal(wire_take_report(&packet, &taken, &other), -EBADMSG);
 }
 
+/* By the sizes of packets: who changes them, or their order, changes WIRE_VERSION here, too. */
+static void test_version(void **state) {
+        _cleanup_(binding_freep) Binding *binding = NULL;
+
+        assert_int_equal(WIRE_VERSION >> 32, 3);
+        packet_init(&packet);
+        wire_put_report(&packet, &(Report) {});
+        assert_int_equal(packet.size, 251);
+        packet_init(&packet);
+        assert_ok(binding_new("a", &binding));
+        wire_put_binding(&packet, binding);
+        assert_int_equal(packet.size, 106);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_binding), cmocka_unit_test(test_cut_off),
                 cmocka_unit_test(test_books),   cmocka_unit_test(test_wrong_bucket),
-                cmocka_unit_test(test_report),
+                cmocka_unit_test(test_report),  cmocka_unit_test(test_version),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
