@@ -46,9 +46,13 @@ static void lease_drop(Lease *lease) {
         lease_free(lease);
 }
 
-/* Who else runs on the machine is not for all users to know. */
+/* Who else runs on the machine is not for all users to know, nor whom an interrupt came upon. */
 static void hide_other(Peer *peer, uid_t user) {
-        if (peer->is_known && peer->kind == TLOB_PEER_TASK && user_of_process(peer->pid) != user)
+        if (!peer->is_known)
+                return;
+        if (peer->kind != TLOB_PEER_TASK)
+                *peer = (Peer) { .is_known = true, .kind = peer->kind };
+        else if (user_of_process(peer->pid) != user)
                 *peer = (Peer) {};
 }
 

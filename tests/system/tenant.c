@@ -17,7 +17,9 @@
 #include "backend/wire.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/program.h"
 #include "binding/keys.h"
+#include "bus-packet.h"
 #include "tlob-bus.h"
 
 #define MANY      70
@@ -27,7 +29,7 @@
 #define AGAIN_USEC 200000
 
 static sd_bus *bus;
-static unsigned n_reports, n_told_lost;
+static unsigned n_reports, n_told_lost, n_interrupts, n_others;
 
 static void need(int r, const char *what) {
         if (r >= 0)
@@ -80,6 +82,7 @@ typedef struct Case {
         const char *file;
         int flags;
         uint64_t budget_ns;
+        uint64_t sleeping_budget_ns;
         uint64_t version;
         size_t cut;
         uint32_t number; /* of the file; 0: as it was opened */
@@ -120,6 +123,8 @@ static void put_binding(sd_bus_message *m, const Case *c, const char *cgroup, co
         need(binding_set_key(binding, "BudgetSec", "1s", NULL), "budget");
         if (c->budget_ns)
                 binding->budget_ns[TLOB_BUDGET_TOTAL] = c->budget_ns;
+        if (c->sleeping_budget_ns)
+                binding->budget_ns[TLOB_BUDGET_SLEEPING] = c->sleeping_budget_ns;
         binding->cgroup.path = strdup(c->cgroup ?: cgroup);
         binding->cgroup.id = 1;
         binding->resolved.path = strdup(file);
@@ -146,14 +151,31 @@ static const Case *find_case(const char *name) {
         return NULL;
 }
 
+/* Is that another user's, or anybody where it is no task that is told of? */
+static void count_peer(const Peer *peer) {
+        bool is_task = peer->kind == TLOB_PEER_TASK;
+
+        if (!peer->is_known)
+                return;
+        n_interrupts += peer->kind == TLOB_PEER_INTERRUPT;
+        n_others += is_task ? user_of_process(peer->pid) != getuid()
+                            : peer->pid > 0 || peer->tid > 0 || *peer->comm != '\0';
+}
+
 static int on_report(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        static Packet packet;
         uint64_t id, lost;
+        Report report;
+        Stack stack;
 
         need(sd_bus_message_read(m, "t", &id), "id");
-        need(sd_bus_message_skip(m, "ay"), "report");
+        need(bus_packet_read(m, &packet), "packet");
+        need(wire_take_report(&packet, &report, &stack), "report");
         need(sd_bus_message_read(m, "t", &lost), "lost");
         n_reports++;
         n_told_lost += lost > 0;
+        count_peer(&report.peers.woken_by);
+        count_peer(&report.peers.preempted_by);
         return 0;
 }
 
@@ -165,14 +187,28 @@ static void hear_for(uint64_t usec) {
                         (void) sd_bus_wait(bus, end - now);
 }
 
+static void hear(void) {
+        need(sd_bus_match_signal(bus, NULL, TLOB_BUS_NAME, TLOB_BUS_PATH, TLOB_BUS_LENDER_INTERFACE,
+                                 "Report", on_report, NULL),
+             "match");
+}
+
+/* Sleeps that a timer ends, which is an interrupt of whatever the CPU does then. */
+static void be_woken(const char *cgroup, const char *library) {
+        static const Case sleepy = { "sleepy", .start = "poll", .sleeping_budget_ns = 1000 };
+
+        hear();
+        lend(&sleepy, 1, cgroup, library);
+        hear_for(DEAF_USEC);
+        (void) printf("%u by interrupts, %u others\n", n_interrupts, n_others);
+}
+
 /* One that says that it is never told enough, and one that never says so. */
 static void be_deaf(const char *cgroup, const char *file) {
         static const Case busy = { "busy", .budget_ns = 1000 };
         sd_bus_message *heard;
 
-        need(sd_bus_match_signal(bus, NULL, TLOB_BUS_NAME, TLOB_BUS_PATH, TLOB_BUS_LENDER_INTERFACE,
-                                 "Report", on_report, NULL),
-             "match");
+        hear();
         lend(&busy, 1, cgroup, file);
         hear_for(DEAF_USEC);
         (void) printf("%u reports, %u with losses\n", n_reports, n_told_lost);
@@ -233,6 +269,8 @@ static void misbehave(const char *name, const char *cgroup, const char *file) {
                 ask_for("GetBooks", 1);
         else if (strcmp(name, "deaf") == 0)
                 be_deaf(cgroup, file);
+        else if (strcmp(name, "woken") == 0)
+                be_woken(cgroup, file);
         else if (strcmp(name, "flood") == 0)
                 flood();
         else if (strcmp(name, "forge") == 0)

@@ -124,6 +124,11 @@ as_alice systemctl --user start app
 deaf=$(hears deaf)
 matches "who does not say that it has heard is told no more" "$deaf" '128 reports, 0 with losses'
 matches "until it does, and then what it has missed" "$deaf" 'more, 1 with losses'
+# Nor is it told who else is on the machine.
+libc=$(sed -n 's/.* \(.*\/libc\.so\.6\)$/\1/p' "/proc/$(as_alice systemctl --user show -P MainPID app)/maps" | head -1)
+matches "who is woken by an interrupt is not told whom that came upon" \
+        "$(as_alice /usr/libexec/tlob-tests/tenant woken "$user_cgroup/app.service" "$libc" | tail -1)" \
+        '^[1-9][0-9]* by interrupts, 0 others$'
 as_alice systemctl --user stop app
 check "the limit is the usual one again" limit UserInstanceBindingsMax=5
 
