@@ -19,8 +19,6 @@
 
 #include "base/unit-name.h"
 
-#define CGROUP_PATH_MAX 256
-#define CGROUP_FILE_MAX 1024
 
 #ifndef FILEID_KERNFS
 #define FILEID_KERNFS 0xfe
@@ -78,7 +76,7 @@ int cgroup_path_get_id(int root_fd, const char *path, uint64_t *ret_id, unsigned
 
 /* What tlobd's own programs take, and names that lead nowhere else. */
 static bool path_is_plain(const char *path) {
-        if (path[0] != '/' || strlen(path) >= CGROUP_PATH_MAX)
+        if (path[0] != '/')
                 return false;
         for (const char *p = path + 1;; p += strcspn(p, "/") + 1) {
                 size_t n = strcspn(p, "/");

@@ -111,6 +111,7 @@ static void test_delegated(void **state) {
                 "", "/", "a", "//a", "/a/", "/a//b", "/./a", "/a/../a", "/a/..", "/..",
         };
         _cleanup_close_ int root = -EBADF;
+        char unit[300];
         Temporary tmp;
         uint64_t id;
         unsigned level;
@@ -130,6 +131,11 @@ static void test_delegated(void **state) {
         assert_int_equal(id, 0);
         assert_int_equal(level, 3);
         assert_ok(cgroup_find_delegated(root, "/a/...", st.st_uid, &id, &level));
+
+        /* A unit may have as long a name. */
+        (void) snprintf(unit, sizeof(unit), "/a/later/%0255d", 7);
+        assert_ok(cgroup_find_delegated(root, unit, st.st_uid, &id, &level));
+        assert_int_equal(level, 3);
 
         assert_int_equal(cgroup_find_delegated(root, "/a/b", st.st_uid + 1, &id, &level), -EPERM);
         assert_int_equal(cgroup_find_delegated(root, "/c/d", st.st_uid, &id, &level), -EPERM);
