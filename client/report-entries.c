@@ -51,8 +51,8 @@ static char *describe_cause(sd_journal *journal, const Overrun *overrun) {
                 return strdup("running");
         case TLOB_WAITING:
                 if (streq(journal_text(journal, "TLOB_PREEMPTED_BY", text), CAUSE_QUOTA))
-                        return strdup("waiting for its " CAUSE_QUOTA);
-                if (cause_is_quota_of_slice(text))
+                        return strdup("waiting for a " CAUSE_QUOTA);
+                if (cause_is_quota_of_unit(text))
                         return sentence_make("waiting for the %s", text);
                 bracket = strrchr(text, '[');
                 if (bracket)

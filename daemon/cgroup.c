@@ -19,7 +19,6 @@
 
 #include "base/unit-name.h"
 
-
 #ifndef FILEID_KERNFS
 #define FILEID_KERNFS 0xfe
 #endif
@@ -74,7 +73,7 @@ int cgroup_path_get_id(int root_fd, const char *path, uint64_t *ret_id, unsigned
         return 0;
 }
 
-/* What tlobd's own programs take, and names that lead nowhere else. */
+/* Names that lead nowhere else. */
 static bool path_is_plain(const char *path) {
         if (path[0] != '/')
                 return false;
@@ -150,44 +149,27 @@ int cgroup_id_get_path(int root_fd, uint64_t id, char **ret_path) {
         return 0;
 }
 
-/* A small file of the cgroup at the first n bytes of path, as a string; "" if there is none. */
-static void read_file(int root_fd, const char *path, size_t n, const char *name,
-                      char ret[static CGROUP_FILE_MAX]) {
+/* Has the cgroup at the first n bytes of path a CPU quota? */
+static bool has_quota(int root_fd, const char *path, size_t n) {
         _cleanup_close_ int fd = -EBADF;
-        char file[4096];
-        ssize_t size = -1;
+        char file[4096], first = '\0';
 
-        if (snprintf(file, sizeof(file), ".%.*s/%s", (int) n, path, name) < (int) sizeof(file))
+        if (snprintf(file, sizeof(file), ".%.*s/cpu.max", (int) n, path) < (int) sizeof(file))
                 fd = openat(root_fd, file, O_RDONLY | O_CLOEXEC);
-        if (fd >= 0)
-                size = read(fd, ret, CGROUP_FILE_MAX - 1);
-        ret[size > 0 ? size : 0] = '\0';
+        /* "max" in place of a number: it has none. */
+        return fd >= 0 && read(fd, &first, 1) == 1 && first >= '0' && first <= '9';
 }
 
-/* Has it a CPU quota that was ever used up? */
-static bool was_throttled(int root_fd, const char *path, size_t n) {
-        char text[CGROUP_FILE_MAX];
-        const char *line;
-
-        read_file(root_fd, path, n, "cpu.max", text);
-        if (*text < '0' || *text > '9')
-                return false;
-        /* Not to be asked of all: the kernel adds up what each CPU has counted. */
-        read_file(root_fd, path, n, "cpu.stat", text);
-        line = strstr(text, "nr_throttled ");
-        return line && strtoull(line + strlen("nr_throttled "), NULL, 10) > 0;
-}
-
-int cgroup_path_get_limiting_slice(int root_fd, const char *path, char **ret_slice) {
+int cgroup_path_get_limiting_unit(int root_fd, const char *path, char **ret_unit) {
         _cleanup_free_ char *name = NULL;
         const char *found = NULL;
         size_t length = 0;
 
-        *ret_slice = NULL;
+        *ret_unit = NULL;
         for (const char *p = path + strspn(path, "/"); *p; p += strspn(p, "/")) {
                 size_t n = strcspn(p, "/");
 
-                if (was_throttled(root_fd, path, (size_t) (p - path) + n)) {
+                if (has_quota(root_fd, path, (size_t) (p - path) + n)) {
                         if (found)
                                 return 0;
                         found = p;
@@ -195,14 +177,14 @@ int cgroup_path_get_limiting_slice(int root_fd, const char *path, char **ret_sli
                 }
                 p += n;
         }
-        if (!found || !has_suffix(found, length, ".slice"))
+        if (!found)
                 return 0;
         found = unescape_start(found, &length);
         name = strndup(found, length);
         if (!name)
                 return -ENOMEM;
         if (unit_name_is_valid(name))
-                *ret_slice = TAKE_PTR(name);
+                *ret_unit = TAKE_PTR(name);
         return 0;
 }
 

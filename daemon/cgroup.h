@@ -36,11 +36,11 @@ int cgroup_find_delegated(int root_fd, const char *path, uid_t user, uint64_t *r
 int cgroup_id_get_path(int root_fd, uint64_t id, char **ret_path);
 
 /*
- * Whose CPU quota holds back who is in the cgroup at that path, if it is a slice's: the name of the
- * only one on the path whose quota was ever used up. NULL: there are several, or it is the unit's
- * own, or cannot be told. Returns 0 or -ENOMEM.
+ * Whose CPU quota holds back who is in the cgroup at that path: the name of the only unit on the
+ * path that has one. NULL: there are several, of which one holds back at a time, and the kernel
+ * counts that only afterwards; or it is not a unit's, or not there any more. Returns 0 or -ENOMEM.
  */
-int cgroup_path_get_limiting_slice(int root_fd, const char *path, char **ret_slice);
+int cgroup_path_get_limiting_unit(int root_fd, const char *path, char **ret_unit);
 
 /*
  * The part of a path that is below root, the cgroup of a service manager: "/app.slice/x.service" of

@@ -11,6 +11,7 @@
 
 #include "base/sentence.h"
 #include "base/strings.h"
+#include "base/unit-name.h"
 
 /* Functions of the scheduler that every sleep goes through, and those that only wait for others. */
 static bool is_scheduler(const char *frame) {
@@ -88,18 +89,16 @@ const char *cause_words_for(const char *blocked_in) {
         return "blocked in";
 }
 
-bool cause_is_quota_of_slice(const char *preempted_by) {
-        const char *type = strrchr(preempted_by, '.');
-
-        return strncmp(preempted_by, CAUSE_QUOTA_OF, strlen(CAUSE_QUOTA_OF)) == 0 && type &&
-               streq(type, ".slice");
+bool cause_is_quota_of_unit(const char *preempted_by) {
+        return strncmp(preempted_by, CAUSE_QUOTA_OF, strlen(CAUSE_QUOTA_OF)) == 0 &&
+               unit_name_type(preempted_by, UNIT_ANY);
 }
 
 const char *cause_words_for_peer(const char *preempted_by) {
         if (streq_empty(preempted_by, CAUSE_QUOTA))
-                return "held back by its";
-        return preempted_by && cause_is_quota_of_slice(preempted_by) ? "held back by the"
-                                                                     : "preempted by";
+                return "held back by a";
+        return preempted_by && cause_is_quota_of_unit(preempted_by) ? "held back by the"
+                                                                    : "preempted by";
 }
 
 static int make_frames(const Stack *stack, char ***ret) {
@@ -158,8 +157,8 @@ int cause_make(const Stack *stack, const Peers *peers, Cause *ret) {
         return 0;
 }
 
-int cause_set_slice(Cause *cause, const char *slice) {
-        char *quota = sentence_make(CAUSE_QUOTA_OF "%s", slice);
+int cause_set_quota_of(Cause *cause, const char *unit) {
+        char *quota = sentence_make(CAUSE_QUOTA_OF "%s", unit);
 
         if (!quota)
                 return -ENOMEM;

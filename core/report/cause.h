@@ -55,8 +55,8 @@ typedef struct Peers {
 const char *cause_words_for(const char *blocked_in);
 
 /*
- * The same before preempted_by of a cause: "preempted by"; "held back by its" before CAUSE_QUOTA,
- * and "held back by the" before that of a slice.
+ * The same before preempted_by of a cause: "preempted by"; "held back by a" before CAUSE_QUOTA,
+ * and "held back by the" before that of a unit.
  */
 const char *cause_words_for_peer(const char *preempted_by);
 
@@ -64,14 +64,14 @@ const char *cause_words_for_peer(const char *preempted_by);
 #define CAUSE_QUOTA_OF CAUSE_QUOTA " of "
 
 /* Does preempted_by of a cause tell of that? A task has no name that is so long. */
-bool cause_is_quota_of_slice(const char *preempted_by);
+bool cause_is_quota_of_unit(const char *preempted_by);
 
 /* Strings are escaped, and NULL where nothing is known. */
 typedef struct Cause {
         char *blocked_in; /* function of the kernel */
         char *woken_by;   /* "redis-server[812]", "bio_aof[812/815]" (a thread), "interrupt" */
 
-        /* Who had the CPU for most of the wait; or CAUSE_QUOTA, or CAUSE_QUOTA_OF and a slice. */
+        /* Who had the CPU for most of the wait; or CAUSE_QUOTA, or CAUSE_QUOTA_OF and a unit. */
         char *preempted_by;
         char **stack; /* ends with NULL */
 } Cause;
@@ -81,7 +81,7 @@ int cause_make(const Stack *stack, const Peers *peers, Cause *ret);
 int cause_copy(const Cause *cause, Cause *ret);
 void cause_done(Cause *cause);
 
-/* The quota that it tells of is that slice's. Returns 0 or -ENOMEM; then it is as before. */
-int cause_set_slice(Cause *cause, const char *slice);
+/* The quota that it tells of is that unit's. Returns 0 or -ENOMEM; then it is as before. */
+int cause_set_quota_of(Cause *cause, const char *unit);
 
 #endif

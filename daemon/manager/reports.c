@@ -61,16 +61,16 @@ static int find_unit(Manager *m, const Report *report, char **ret) {
 /* The cgroup is looked for only where it has to do with the cause. */
 static int find_cause(Manager *m, const Report *report, const Stack *stack, Cause *ret) {
         const Peer *by = &report->peers.preempted_by;
-        _cleanup_free_ char *cgroup = NULL, *slice = NULL;
+        _cleanup_free_ char *cgroup = NULL, *unit = NULL;
         _cleanup_(cause_done) Cause cause = {};
         int r;
 
         r = cause_make(stack, &report->peers, &cause);
         if (r >= 0 && by->is_known && by->kind == TLOB_PEER_QUOTA && m->cgroup_root >= 0 &&
             find_cgroup(m, report, &cgroup) >= 0)
-                r = cgroup_path_get_limiting_slice(m->cgroup_root, cgroup, &slice);
-        if (r >= 0 && slice)
-                r = cause_set_slice(&cause, slice);
+                r = cgroup_path_get_limiting_unit(m->cgroup_root, cgroup, &unit);
+        if (r >= 0 && unit)
+                r = cause_set_quota_of(&cause, unit);
         if (r < 0)
                 return r;
         *ret = cause;

@@ -94,9 +94,9 @@ static void test_peers(void **state) {
         peers.preempted_by.kind = TLOB_PEER_QUOTA;
         assert_int_equal(cause_make(NULL, &peers, &cause), 0);
         assert_string_equal(cause.preempted_by, "CPU quota");
-        assert_string_equal(cause_words_for_peer(cause.preempted_by), "held back by its");
-        assert_false(cause_is_quota_of_slice(cause.preempted_by));
-        assert_int_equal(cause_set_slice(&cause, "web-a.slice"), 0);
+        assert_string_equal(cause_words_for_peer(cause.preempted_by), "held back by a");
+        assert_false(cause_is_quota_of_unit(cause.preempted_by));
+        assert_int_equal(cause_set_quota_of(&cause, "web-a.slice"), 0);
         assert_string_equal(cause.preempted_by, "CPU quota of web-a.slice");
         assert_string_equal(cause_words_for_peer(cause.preempted_by), "held back by the");
 

@@ -146,16 +146,17 @@ static void test_delegated(void **state) {
         temporary_done(&tmp);
 }
 
-static void test_limiting_slice(void **state) {
+static void test_limiting_unit(void **state) {
         static const struct {
-                const char *path, *slice; /* NULL: not a slice's, or not known */
+                const char *path, *unit; /* NULL: nobody can tell */
         } cases[] = {
                 { "/free.slice/x.service", NULL },
                 { "/web.slice/x.service", "web.slice" },
                 { "/web.slice/web-a.slice/x.service/sub", "web.slice" },
                 { "/web.slice/tight.service", NULL },
-                { "/own.slice/own.service", NULL },
-                { "/outer.slice/outer-in.slice/x.service", "outer-in.slice" },
+                { "/own.slice/own.service", "own.service" },
+                { "/own.slice/own.service/sub", "own.service" },
+                { "/own.slice/other.service/payload", NULL },
                 { "/_cpu.slice/x.service", "cpu.slice" },
                 { "/no unit.slice/x.service", NULL },
                 { "/gone.slice/x.service", NULL },
@@ -167,31 +168,22 @@ static void test_limiting_slice(void **state) {
 
         temporary_init(&tmp);
         temporary_write(&tmp, "free.slice/cpu.max", "max 100000\n");
-        temporary_write(&tmp, "free.slice/cpu.stat", "usage_usec 1\nnr_throttled 7\n");
         temporary_write(&tmp, "web.slice/cpu.max", "50000 100000\n");
-        temporary_write(&tmp, "web.slice/cpu.stat", "nr_periods 9\nnr_throttled 7\n");
         temporary_write(&tmp, "web.slice/x.service/cpu.max", "max 100000\n");
         temporary_write(&tmp, "web.slice/tight.service/cpu.max", "1000 100000\n");
-        temporary_write(&tmp, "web.slice/tight.service/cpu.stat", "nr_throttled 1\n");
         temporary_write(&tmp, "own.slice/cpu.max", "max 100000\n");
         temporary_write(&tmp, "own.slice/own.service/cpu.max", "1000 100000\n");
-        temporary_write(&tmp, "own.slice/own.service/cpu.stat", "nr_throttled 1\n");
-        temporary_write(&tmp, "outer.slice/cpu.max", "50000 100000\n");
-        temporary_write(&tmp, "outer.slice/cpu.stat", "nr_throttled 0\n");
-        temporary_write(&tmp, "outer.slice/outer-in.slice/cpu.max", "5000 100000\n");
-        temporary_write(&tmp, "outer.slice/outer-in.slice/cpu.stat", "nr_throttled 3\n");
+        temporary_write(&tmp, "own.slice/other.service/payload/cpu.max", "1000 100000\n");
         temporary_write(&tmp, "_cpu.slice/cpu.max", "5000 100000\n");
-        temporary_write(&tmp, "_cpu.slice/cpu.stat", "nr_throttled 3\n");
         temporary_write(&tmp, "no unit.slice/cpu.max", "5000 100000\n");
-        temporary_write(&tmp, "no unit.slice/cpu.stat", "nr_throttled 3\n");
         root = open(tmp.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         assert_true(root >= 0);
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-                _cleanup_free_ char *slice = NULL;
+                _cleanup_free_ char *unit = NULL;
 
-                assert_ok(cgroup_path_get_limiting_slice(root, cases[i].path, &slice));
-                assert_string_equal(slice ?: "", cases[i].slice ?: "");
+                assert_ok(cgroup_path_get_limiting_unit(root, cases[i].path, &unit));
+                assert_string_equal(unit ?: "", cases[i].unit ?: "");
         }
         temporary_done(&tmp);
 }
@@ -199,7 +191,7 @@ static void test_limiting_slice(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_units_of_paths), cmocka_unit_test(test_delegated),
-                cmocka_unit_test(test_limiting_slice), cmocka_unit_test(test_path_below),
+                cmocka_unit_test(test_limiting_unit),  cmocka_unit_test(test_path_below),
                 cmocka_unit_test(test_path_of_unit),
         };
 

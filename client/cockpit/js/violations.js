@@ -27,8 +27,8 @@ const MATTERS_PART = 20;
 
 function waitWords(preemptedBy) {
         if (preemptedBy === QUOTA)
-                return "held back by its";
-        return preemptedBy.startsWith(`${QUOTA} of `) && preemptedBy.endsWith(".slice")
+                return "held back by a";
+        return preemptedBy.startsWith(`${QUOTA} of `) && !preemptedBy.endsWith("]")
                 ? "held back by the" : "CPU taken by";
 }
 

@@ -53,10 +53,11 @@ for name in quota beside; do
         end=$(last_end $name.service/a)
         jq -r .message <<<"$end" | sed 's/^/# /'
         holds "$name: a CPU quota is waiting" "$end" ".waiting > 0.6 * .elapsed and .unit == \"$name.service\""
-        holds "$name: it is the cause" "$end" '.by == "CPU quota" and (.message | test(", held back by its CPU quota"))'
+        holds "$name: it is the cause" "$end" \
+                ".by == \"CPU quota of $name.service\" and (.message | test(\", held back by the CPU quota of $name.service\"))"
         holds "$name: already when the budget is used up" "$(tlobctl violations -j -b $name.service/a)" \
-                'length == 1 and .[0].PreemptedBy == "CPU quota"'
-        matches "$name: people are told" "$(tlobctl violations -b $name.service/a)" 'held back by its CPU quota'
+                "length == 1 and .[0].PreemptedBy == \"CPU quota of $name.service\""
+        matches "$name: people are told" "$(tlobctl violations -b $name.service/a)" "held back by the CPU quota of $name.service"
 done
 systemctl stop idler.service
 
@@ -107,7 +108,7 @@ all_told() {
 }
 check "all have ended" until_true all_told
 echo "# $(causes | sort | uniq -c | xargs)"
-check "nearly all say that a quota held them back" [ "$(causes | grep -cx 'CPU quota')" -ge 15 ]
+check "nearly all say that a quota held them back" [ "$(causes | grep -cx 'CPU quota of many.service')" -ge 15 ]
 
 systemctl start free.service
 end=$(last_end free.service/a)
