@@ -87,8 +87,10 @@ static Verdict judge_counters(const json_object *binding, unsigned per_mille) {
 static bool is_measured(const json_object *binding) {
         const char *state = json_string(binding, "State");
 
+        if (json_object_get_boolean(json_object_object_get(binding, "MeasuresNothing")))
+                return false;
         if (streq(state, "active"))
-                return !json_object_get_boolean(json_object_object_get(binding, "MeasuresNothing"));
+                return true;
         return streq(state, "waiting") && !strstr(json_string(binding, "StateReason"), "BuildID=");
 }
 

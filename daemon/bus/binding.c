@@ -76,7 +76,10 @@ static int get_measures_nothing(sd_bus *b, const char *path, const char *interfa
                                 const char *property, sd_bus_message *reply, void *userdata,
                                 sd_bus_error *error) {
         const Binding *binding = userdata;
-        bool nothing = binding->measurement.state == BINDING_ACTIVE && binding->look.remark;
+        BindingState state = binding->measurement.state;
+        bool waits_for_unit = binding->unit && binding->cgroup.id == 0;
+        bool nothing = (state == BINDING_ACTIVE && binding->look.remark) ||
+                       (state == BINDING_WAITING && !waits_for_unit);
 
         return sd_bus_message_append(reply, "b", (int) nothing);
 }

@@ -85,6 +85,7 @@ equal "the library of a unit with RootDirectory= is found before it runs" \
         "$(binding jailed.service/nap Executable)" "$jailed"
 equal "and its binding waits for the unit" "$(binding jailed.service/nap StateReason)" \
         "jailed.service is not running"
+equal "which is as it should be" "$(tlobctl is-ok jailed.service/nap)" ok
 systemctl start jailed.service
 check "it is measured when it runs" until_true has_windows jailed.service/nap 1
 check "and nothing is wrong" binding_has jailed.service/nap StateReason ""
@@ -210,6 +211,7 @@ rm /opt/only
 equal "nothing was said to have failed" "$(journalctl --boot -q -t tlob -o cat | grep -c '^\(inner\|contained\).service.*not measured')" 0
 check "its first program is not taken for the one to be measured" until_true says inner.service/program \
         "^The first program in the container of inner.service is [^ ]*/systemd-nspawn, which runs others: write"
+equal "nor said to be well" "$(tlobctl is-ok inner.service/program)" unmeasured
 matches "its functions are not offered without a word" \
         "$(tlobctl functions inner.service 2>&1)" 'inner.service starts a container by .*, of which no program is seen'
 windows=$(binding inner.service/a Windows)
