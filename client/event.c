@@ -84,26 +84,20 @@ char *event_to_sentence(const json_object *event, ReportType type) {
         return violation_to_sentence(&violation);
 }
 
-char *event_format_time(const json_object *event, bool local, bool brief,
-                        char buf[static EVENT_TIME_MAX]) {
-        uint64_t time_ns = json_number(event, "time_ns"), now = now_ns(), real_ns;
+char *event_format_time(const json_object *event, bool brief, char buf[static EVENT_TIME_MAX]) {
+        uint64_t time_ns = json_number(event, "time_ns");
+        uint64_t realtime_ns = json_number(event, "realtime_ns");
+        time_t seconds = (time_t) (realtime_ns / NSEC_PER_SEC);
+        time_t now = (time_t) (clock_read_ns(CLOCK_REALTIME) / NSEC_PER_SEC);
         struct tm tm, today;
-        time_t seconds, this_second;
         bool is_today;
 
-        if (time_ns == UINT64_MAX)
-                return strcpy(buf, "-");
-        if (!local) {
+        if (realtime_ns == UINT64_MAX && time_ns != UINT64_MAX) {
                 (void) snprintf(buf, EVENT_TIME_MAX, "[%" PRIu64 ".%06" PRIu64 "]",
                                 time_ns / NSEC_PER_SEC, time_ns % NSEC_PER_SEC / NSEC_PER_USEC);
                 return buf;
         }
-
-        real_ns = clock_read_ns(CLOCK_REALTIME);
-        this_second = (time_t) (real_ns / NSEC_PER_SEC);
-        real_ns -= now > time_ns ? now - time_ns : 0;
-        seconds = (time_t) (real_ns / NSEC_PER_SEC);
-        if (!localtime_r(&seconds, &tm) || !localtime_r(&this_second, &today))
+        if (realtime_ns == UINT64_MAX || !localtime_r(&seconds, &tm) || !localtime_r(&now, &today))
                 return strcpy(buf, "-");
         is_today = tm.tm_yday == today.tm_yday && tm.tm_year == today.tm_year;
         if (strftime(buf, EVENT_TIME_MAX, brief && is_today ? "%H:%M:%S" : "%b %d %H:%M:%S", &tm) ==

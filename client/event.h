@@ -21,10 +21,10 @@ char *event_to_sentence(const json_object *event, ReportType type);
 #define EVENT_TIME_MAX 64
 
 /*
- * The wall-clock time of when it was found. For another machine, whose clocks are not ours: the
- * seconds since its boot. Brief is without the date, if that is today. Returns buf.
+ * When it was found, by the clock of that machine, and in our time zone; of an older daemon, which
+ * does not tell: the seconds since the machine's boot. Brief is without the date, if that is today.
+ * Returns buf.
  */
-char *event_format_time(const json_object *event, bool local, bool brief,
-                        char buf[static EVENT_TIME_MAX]);
+char *event_format_time(const json_object *event, bool brief, char buf[static EVENT_TIME_MAX]);
 
 #endif

@@ -11,7 +11,6 @@
 
 #include <err.h>
 
-#include "base/clock.h"
 #include "base/duration.h"
 #include "journal.h"
 #include "lengths.h"
@@ -115,25 +114,14 @@ static Verdict judge_bindings(const Check *check, const json_object *bindings) {
         return n_disabled == n ? VERDICT_UNMEASURED : verdict;
 }
 
-/* The moment of --since= on the clock of violations. */
-static uint64_t since_ns(const Options *options) {
-        uint64_t now = now_ns(), realtime_usec = clock_read_ns(CLOCK_REALTIME) / NSEC_PER_USEC;
-        uint64_t age_ns;
-
-        if (realtime_usec <= options->since_usec)
-                return now;
-        age_ns = (realtime_usec - options->since_usec) * NSEC_PER_USEC;
-        return now > age_ns ? now - age_ns : 0;
-}
-
 /* What a limit holds back is in the journal with the next report, or some time later. */
 static bool is_remembered(const Check *check, const char *const *names, const char *unit) {
-        uint64_t since = since_ns(check->options);
+        uint64_t since_ns = check->options->since_usec * NSEC_PER_USEC;
 
         for (size_t i = 0; i < json_object_array_length(check->recent); i++) {
                 const json_object *violation = json_object_array_get_idx(check->recent, i);
 
-                if (json_number(violation, "time_ns") < since)
+                if (json_number(violation, "realtime_ns") < since_ns)
                         continue;
                 if (unit && streq(json_string(violation, "unit"), unit))
                         return true;

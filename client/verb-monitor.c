@@ -45,7 +45,7 @@ static int write_event(Monitor *monitor, json_object *event, ReportType type) {
         sentence = event_to_sentence(event, type);
         if (!sentence)
                 return -ENOMEM;
-        (void) event_format_time(event, connection_is_local(&client->connection), false, time);
+        (void) event_format_time(event, false, time);
         (void) printf("%s %s\n", time, sentence);
         return 0;
 }

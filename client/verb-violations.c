@@ -146,7 +146,7 @@ static char *format_cause(const json_object *violation) {
         return strdup(tlob_state_to_string(state));
 }
 
-static int add_shown(json_object *violation, bool local) {
+static int add_shown(json_object *violation) {
         static const struct {
                 const char *key;
                 char *(*format)(const json_object *violation);
@@ -159,8 +159,7 @@ static int add_shown(json_object *violation, bool local) {
         char time[EVENT_TIME_MAX];
         int r;
 
-        r = json_add_string(violation, "shown-time",
-                            event_format_time(violation, local, true, time));
+        r = json_add_string(violation, "shown-time", event_format_time(violation, true, time));
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(texts); i++) {
                 _cleanup_free_ char *text = texts[i].format(violation);
 
@@ -170,14 +169,13 @@ static int add_shown(json_object *violation, bool local) {
 }
 
 static int show(Client *client, json_object *violations) {
-        bool local = connection_is_local(&client->connection);
         int r;
 
         if (client->output.json != JSON_OFF)
                 return output_json(&client->output, violations);
         r = units_show(violations, "binding", "unit");
         for (size_t i = 0; r >= 0 && i < json_object_array_length(violations); i++)
-                r = add_shown(json_object_array_get_idx(violations, i), local);
+                r = add_shown(json_object_array_get_idx(violations, i));
         if (r < 0)
                 return r;
         return output_table(&client->output, fields, violations, "violation");

@@ -59,9 +59,10 @@ typedef struct Violation {
         char *unit;    /* of the task, "" outside units */
         char *comm;    /* the task's name, escaped: it can be any bytes; NULL: unknown */
         Cause cause;
-        char *executable;    /* its program, escaped; NULL if it could not be read */
-        const char *backend; /* static */
-        uint64_t budget_ns;  /* the budget that was broken */
+        char *executable;     /* its program, escaped; NULL if it could not be read */
+        const char *backend;  /* static */
+        uint64_t budget_ns;   /* the budget that was broken */
+        uint64_t realtime_ns; /* CLOCK_REALTIME at time_ns: it goes on in a suspend */
         int priority;
         uint64_t suppressed; /* reports of this binding held back before this one */
         bool held_back;      /* by the rate limit: in the log only */

@@ -75,6 +75,9 @@ static int append_detail_entries(sd_bus_message *m, const Violation *v) {
         r = append_number(m, "time_ns", report->time_ns);
         if (r < 0)
                 return r;
+        r = append_number(m, "realtime_ns", v->realtime_ns);
+        if (r < 0)
+                return r;
         r = append_string(m, "budget", budget_to_string(report->budget));
         if (r < 0)
                 return r;

@@ -13,6 +13,7 @@
 
 #include "manager/reports.h"
 
+#include "base/clock.h"
 #include "base/program.h"
 #include "base/sentence.h"
 #include "base/unit-name.h"
@@ -85,12 +86,20 @@ static bool unit_is_one(const char *unit) {
         return type && !streq(type, ".slice") && !unit_name_is_template(unit);
 }
 
+/* A time of the monotonic clock, which is not long ago, on the clock of the day. */
+static uint64_t realtime_of(uint64_t time_ns) {
+        uint64_t now = now_ns(), realtime_ns = clock_read_ns(CLOCK_REALTIME);
+
+        return now > time_ns ? realtime_ns - (now - time_ns) : realtime_ns;
+}
+
 static int violation_init(Manager *m, const Binding *binding, const Report *report,
                           Violation *ret) {
         _cleanup_(violation_done) Violation v = {
                 .report = *report,
                 .backend = binding->measurement.backend->ops->name,
                 .budget_ns = binding->budget_ns[report->budget],
+                .realtime_ns = realtime_of(report->time_ns),
                 .priority = binding->priority,
         };
         int r;

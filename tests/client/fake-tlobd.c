@@ -29,6 +29,8 @@
         "What it says of itself takes more than the eighty columns that a terminal has, \u00fcberall, " \
         "and is as long as that"
 
+#define REALTIME_NS UINT64_C(981173106000000000) /* 3 February 2001, 04:05:06 UTC */
+
 static int no_such(sd_bus_error *error, const char *name) {
         return sd_bus_error_setf(error, TLOB_ERROR_NO_SUCH_BINDING,
                                  "No binding '%s': 'tlobctl list-bindings' shows all", name);
@@ -308,11 +310,12 @@ static int on_violations(sd_bus_message *m, void *userdata, sd_bus_error *error)
                         items[i].elapsed_ns, "running_ns", "t", UINT64_C(200000), "waiting_ns", "t",
                         UINT64_C(100000), "sleeping_ns", "t", UINT64_C(15700000), "id", "t",
                         (uint64_t) 100 - i, "time_ns", "t", UINT64_C(1000000000) * (10 - i),
-                        "budget", "s", items[i].budget, "state", "s", "sleeping", "comm", "s",
-                        items[i].comm, "pid", "u", items[i].pid, "took_ns", "t",
-                        UINT64_C(561000000), "took_running_ns", "t", UINT64_C(1000000),
-                        "took_waiting_ns", "t", UINT64_C(540000000), "took_sleeping_ns", "t",
-                        UINT64_C(20000000), "preempted_by", "s", "cc1[812]");
+                        "realtime_ns", "t", REALTIME_NS - UINT64_C(1000000000) * i, "budget", "s",
+                        items[i].budget, "state", "s", "sleeping", "comm", "s", items[i].comm,
+                        "pid", "u", items[i].pid, "took_ns", "t", UINT64_C(561000000),
+                        "took_running_ns", "t", UINT64_C(1000000), "took_waiting_ns", "t",
+                        UINT64_C(540000000), "took_sleeping_ns", "t", UINT64_C(20000000),
+                        "preempted_by", "s", "cc1[812]");
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
@@ -390,10 +393,10 @@ static int emit_report(Fake *fake, const char *member, const char *binding, cons
         return sd_bus_emit_signal(
                 fake->bus, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE, member, "ssuttttta{sv}",
                 binding, unit, 4712, UINT64_C(5000000), UINT64_C(5012345), UINT64_C(200000),
-                UINT64_C(100000), UINT64_C(4712345), 9, "id", "t", UINT64_C(42), "time_ns", "t",
-                UINT64_C(1000000000), "budget", "s", "total", "state", "s", "sleeping", "pid", "u",
-                4711, "comm", "s", "nginx", "late_ns", "t", UINT64_MAX, "suppressed", "t",
-                UINT64_C(3), "end", "s", "exit");
+                UINT64_C(100000), UINT64_C(4712345), 10, "id", "t", UINT64_C(42), "time_ns", "t",
+                UINT64_C(1000000000), "realtime_ns", "t", REALTIME_NS, "budget", "s", "total",
+                "state", "s", "sleeping", "pid", "u", 4711, "comm", "s", "nginx", "late_ns", "t",
+                UINT64_MAX, "suppressed", "t", UINT64_C(3), "end", "s", "exit");
 }
 
 /* A hundred windows, of which one took longer than any before. */

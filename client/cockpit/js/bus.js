@@ -64,21 +64,6 @@ function reportOf(args) {
         return readViolation({ ...named, ...plain(args[REPORT.length]) }, new Date());
 }
 
-/*
- * When the machine's monotonic clock was zero, for a browser's clock. Violations have no other
- * time. A machine that was suspended since then is not told apart: for that time, older violations
- * look newer.
- */
-async function readBootTime() {
-        try {
-                const uptime = parseFloat(await cockpit.file("/proc/uptime").read());
-
-                return Date.now() - uptime * 1000;
-        } catch (error) {
-                return NaN;
-        }
-}
-
 export class Bus {
         /* on: state(state, sentence), change(). */
         constructor(model, on) {
@@ -203,14 +188,12 @@ export class Bus {
         }
 
         async readViolations(client) {
-                const boot = readBootTime();
                 const reply = await this.ask(client, PATH, MANAGER, "GetViolations", "u", [VIOLATIONS_MAX]);
-                const begin = await boot;
 
                 if (!reply)
                         return;
                 this.model.setViolations(reply[0].map(plain).map(values =>
-                        readViolation(values, new Date(begin + values.time_ns / 1e6))));
+                        readViolation(values, new Date(values.realtime_ns / 1e6))));
                 this.on.change();
         }
 
