@@ -41,13 +41,42 @@ static int give_name(int fd, int directory, const char *name) {
         return linkat(AT_FDCWD, link, directory, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 }
 
-/* Where files have the owner and the permissions of their file system, they may have these. */
-static int permit(int fd, mode_t mode) {
+/* Who may do what with it. */
+typedef struct Access {
+        gid_t group; /* (gid_t) -1: that of a new file */
+        mode_t mode;
+} Access;
+
+static Access access_of(WholeFileUse use, int directory, const char *name) {
+        Access access = { .group = (gid_t) -1, .mode = 0644 };
+        struct stat st;
+        mode_t mask;
+
+        if (use == WHOLE_FILE_SCRAPED)
+                return access;
+        if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) >= 0 && S_ISREG(st.st_mode) &&
+            st.st_uid == geteuid())
+                return (Access) { .group = st.st_gid, .mode = st.st_mode & 0777 };
+        mask = umask(0077);
+        (void) umask(mask);
+        access.mode = 0666 & ~mask;
+        return access;
+}
+
+/*
+ * What was for a group is for no other one: not if it may not be given to that any more. Where
+ * files have the owner and the permissions of their file system, they may have these.
+ */
+static int permit(int fd, Access access) {
         struct stat st;
 
-        if (fchmod(fd, mode) >= 0)
+        if (access.group != (gid_t) -1 && fchown(fd, (uid_t) -1, access.group) < 0)
+                access.mode &= (mode_t) ~070;
+        if (fchmod(fd, access.mode) >= 0)
                 return 0;
-        return errno == EPERM && fstat(fd, &st) >= 0 && (st.st_mode & mode) == mode ? 0 : -EPERM;
+        return errno == EPERM && fstat(fd, &st) >= 0 && (st.st_mode & access.mode) == access.mode
+                       ? 0
+                       : -EPERM;
 }
 
 /* How much of it there is can come out when it is on its way to the disk, or to a server. */
@@ -55,18 +84,13 @@ static int settle(int fd) {
         return fsync(fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
 }
 
-static mode_t mode_of(WholeFileUse use, int directory, const char *name) {
-        struct stat st;
-        mode_t mask;
+/* The same of its name, unless the directory may be written to only. */
+static int settle_name(int directory) {
+        _cleanup_close_ int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-        if (use == WHOLE_FILE_SCRAPED)
-                return 0644;
-        if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) >= 0 && S_ISREG(st.st_mode) &&
-            st.st_uid == geteuid())
-                return st.st_mode & 0777;
-        mask = umask(0077);
-        (void) umask(mask);
-        return 0666 & ~mask;
+        if (fd < 0)
+                return errno == EACCES ? 0 : -errno;
+        return settle(fd);
 }
 
 static int replace(int directory, const char *name, WholeFileUse use, const char *text,
@@ -87,7 +111,7 @@ static int replace(int directory, const char *name, WholeFileUse use, const char
                 return fd;
         r = write_all(fd, text, size);
         if (r >= 0)
-                r = permit(fd, mode_of(use, directory, name));
+                r = permit(fd, access_of(use, directory, name));
         if (r >= 0 && use == WHOLE_FILE_KEPT)
                 r = settle(fd);
         if (r >= 0 && !has_name) {
@@ -98,7 +122,7 @@ static int replace(int directory, const char *name, WholeFileUse use, const char
                 r = -errno;
         if (r < 0 && has_name)
                 (void) unlinkat(directory, temporary, 0);
-        return r;
+        return r >= 0 && use == WHOLE_FILE_KEPT ? settle_name(directory) : r;
 }
 
 /* To what is no file. It may have become one. */

@@ -23,6 +23,8 @@
 
 static bool needs_name;       /* the file system */
 static int lost;              /* what it has to say of what was written, when it is asked */
+static int name_lost;         /* the same of names */
+static bool may_not_give;     /* files to other groups */
 static void (*changes)(void); /* what is looked at, as soon as it has been */
 static Temporary tmp;
 
@@ -48,11 +50,24 @@ int __wrap_fstatat64(int directory, const char *path, struct stat *st, int flags
         return r;
 }
 
+int __real_fchown(int fd, uid_t user, gid_t group);
+int __wrap_fchown(int fd, uid_t user, gid_t group);
+
+int __wrap_fchown(int fd, uid_t user, gid_t group) {
+        if (!may_not_give)
+                return __real_fchown(fd, user, group);
+        errno = EPERM;
+        return -1;
+}
+
 int __wrap_fsync(int fd);
 
 int __wrap_fsync(int fd) {
-        errno = lost;
-        return lost ? -1 : 0;
+        struct stat st;
+
+        assert_int_equal(fstat(fd, &st), 0);
+        errno = S_ISDIR(st.st_mode) ? name_lost : lost;
+        return errno ? -1 : 0;
 }
 
 static int give_text(FILE *f, const void *userdata) {
@@ -91,8 +106,8 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-        needs_name = false;
-        lost = 0;
+        needs_name = may_not_give = false;
+        lost = name_lost = 0;
         changes = NULL;
         temporary_done(&tmp);
         return 0;
@@ -140,6 +155,13 @@ static void test_lost(void **state) {
         }
 }
 
+static void test_lost_name(void **state) {
+        name_lost = EIO;
+        assert_int_equal(write_text("file", "new"), -EIO);
+        assert_text("file", "new");
+        assert_alone();
+}
+
 static mode_t mode_of(const char *name) {
         struct stat st;
 
@@ -159,6 +181,30 @@ static void test_permissions(void **state) {
                 whole_file_write(temporary_path(&tmp, "file"), WHOLE_FILE_SCRAPED, give_text, ""));
         assert_int_equal(mode_of("file"), 0644);
         (void) umask(mask);
+}
+
+static gid_t group_of(const char *name) {
+        struct stat st;
+
+        assert_ok(stat(temporary_path(&tmp, name), &st));
+        return st.st_gid;
+}
+
+/* Who may give files to groups is root. */
+static void test_group(void **state) {
+        if (geteuid() != 0)
+                skip();
+        temporary_write(&tmp, "file", "a page");
+        assert_ok(chown(temporary_path(&tmp, "file"), (uid_t) -1, 4711));
+        assert_ok(chmod(temporary_path(&tmp, "file"), 0640));
+        assert_ok(write_text("file", "another"));
+        assert_text("file", "another");
+        assert_int_equal(group_of("file"), 4711);
+        assert_int_equal(mode_of("file"), 0640);
+        may_not_give = true;
+        assert_ok(write_text("file", "a third"));
+        assert_int_equal(group_of("file"), getegid());
+        assert_int_equal(mode_of("file"), 0600);
 }
 
 static void make_pipe(void) {
@@ -198,7 +244,9 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_file_with_name, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_lost, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_lost_name, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_permissions, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_group, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_changing, set_up, tear_down),
         };
 
