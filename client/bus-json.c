@@ -98,6 +98,8 @@ static int read_basic(sd_bus_message *m, char type, json_object **ret) {
         return make_basic(type, &value, ret);
 }
 
+static int read_value(sd_bus_message *m, json_object **ret);
+
 /* The members of the dictionary that m stands in. */
 static int read_entries(sd_bus_message *m, const char *contents, json_object *object) {
         int r;
@@ -108,7 +110,7 @@ static int read_entries(sd_bus_message *m, const char *contents, json_object *ob
                 r = read_basic(m, contents[0], &key);
                 if (r < 0)
                         return r;
-                r = bus_json_read(m, &value);
+                r = read_value(m, &value);
                 if (r < 0)
                         return r;
                 r = json_add(object, json_object_get_string(key), TAKE_PTR(value));
@@ -151,7 +153,7 @@ static int read_items(sd_bus_message *m, char type, const char *contents, json_o
         while ((r = sd_bus_message_at_end(m, false)) == 0) {
                 _cleanup_json_ json_object *item = NULL;
 
-                r = bus_json_read(m, &item);
+                r = read_value(m, &item);
                 if (r < 0)
                         return r;
                 r = json_append(array, TAKE_PTR(item));
@@ -170,7 +172,7 @@ static int read_variant(sd_bus_message *m, const char *contents, json_object **r
         r = sd_bus_message_enter_container(m, SD_BUS_TYPE_VARIANT, contents);
         if (r < 0)
                 return r;
-        r = bus_json_read(m, &value);
+        r = read_value(m, &value);
         if (r < 0)
                 return r;
         r = sd_bus_message_exit_container(m);
@@ -180,7 +182,7 @@ static int read_variant(sd_bus_message *m, const char *contents, json_object **r
         return 0;
 }
 
-int bus_json_read(sd_bus_message *m, json_object **ret) {
+static int read_value(sd_bus_message *m, json_object **ret) {
         _cleanup_json_ json_object *value = NULL;
         const char *contents;
         char type;
@@ -209,6 +211,14 @@ int bus_json_read(sd_bus_message *m, json_object **ret) {
         return 0;
 }
 
+int bus_json_read_message(sd_bus_message *m, const char *signature, json_object **ret) {
+        int r = sd_bus_message_has_signature(m, signature);
+
+        if (r < 0)
+                return r;
+        return r == 0 ? -EBADMSG : read_value(m, ret);
+}
+
 int bus_json_read_members(sd_bus_message *m, const char *const *names, json_object *object) {
         for (; *names; names++) {
                 _cleanup_json_ json_object *value = NULL;
@@ -220,7 +230,7 @@ int bus_json_read_members(sd_bus_message *m, const char *const *names, json_obje
                                 return r;
                         continue;
                 }
-                r = bus_json_read(m, &value);
+                r = read_value(m, &value);
                 if (r < 0)
                         return r;
                 r = json_add(object, *names, TAKE_PTR(value));
@@ -286,4 +296,12 @@ uint64_t json_number(const json_object *object, const char *key) {
             !json_object_is_type(value, json_type_int))
                 return UINT64_MAX;
         return json_object_get_uint64(value);
+}
+
+size_t json_length(const json_object *array) {
+        return json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
+}
+
+json_object *json_item(const json_object *array, size_t i) {
+        return i < json_length(array) ? json_object_array_get_idx(array, i) : NULL;
 }

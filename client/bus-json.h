@@ -16,8 +16,11 @@
 DEFINE_CLEANUP(json_object, json_object_put);
 #define _cleanup_json_ _cleanup_(json_object_putp)
 
-/* Reads the next complete value. Returns 0 or a negative errno. The caller owns *ret. */
-int bus_json_read(sd_bus_message *m, json_object **ret);
+/*
+ * Reads a message that is one value, of that type: whatever has answered there, -EBADMSG if it has
+ * said anything else. Returns 0 or a negative errno. The caller owns *ret.
+ */
+int bus_json_read_message(sd_bus_message *m, const char *signature, json_object **ret);
 
 /*
  * Reads the next values, one for each name up to NULL, and adds them to object. The name "" is for
@@ -47,5 +50,12 @@ const char *json_string(const json_object *object, const char *key);
 
 /* The number below key: UINT64_MAX if there is none, or null. */
 uint64_t json_number(const json_object *object, const char *key);
+
+/*
+ * The items of an array, and one of them: 0 and NULL if it is none. What is inside of a variant may
+ * be of another type than ours, if the tlobd of another machine is of another version, or is none.
+ */
+size_t json_length(const json_object *array);
+json_object *json_item(const json_object *array, size_t i);
 
 #endif

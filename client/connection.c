@@ -173,7 +173,17 @@ static char *explain_absence(const Connection *connection) {
                              on, machine, options_scope_text(options));
 }
 
-static char *explain(const Connection *connection, const char *member, const sd_bus_error *error) {
+/* What was there when its path was asked for. */
+static bool is_gone(sd_bus_message *call, const sd_bus_error *error) {
+        const char *path = sd_bus_message_get_path(call);
+
+        return sd_bus_error_has_name(error, SD_BUS_ERROR_UNKNOWN_OBJECT) &&
+               strncmp(path, TLOB_BUS_BINDING_PREFIX, strlen(TLOB_BUS_BINDING_PREFIX)) == 0;
+}
+
+static char *explain(const Connection *connection, sd_bus_message *call,
+                     const sd_bus_error *error) {
+        const char *member = sd_bus_message_get_member(call);
         const Options *options = connection->options;
         const char *text = error->message ?: error->name ?: "no reason given";
 
@@ -197,6 +207,8 @@ static char *explain(const Connection *connection, const char *member, const sd_
                                      options_scope_text(options));
         if (sd_bus_error_has_name(error, SD_BUS_ERROR_DISCONNECTED))
                 return sentence_make("The connection to the bus is lost");
+        if (is_gone(call, error))
+                return sentence_make("The binding has gone meanwhile");
         if (is_unknown_member(error) && (options->host || options->machine))
                 return sentence_make("tlobd does not know %s there: it is of an older version",
                                      member);
@@ -253,9 +265,8 @@ int connection_ask(Connection *connection, sd_bus_message *call, sd_bus_message 
         if (!sd_bus_error_is_set(&error))
                 (void) sd_bus_error_set_errno(&error, r);
         connection->is_denied = is_denial(&error);
-        *ret_sentence = back == -ETIMEDOUT
-                                ? explain_slow_restart(connection)
-                                : explain(connection, sd_bus_message_get_member(call), &error);
+        *ret_sentence = back == -ETIMEDOUT ? explain_slow_restart(connection)
+                                           : explain(connection, call, &error);
         return is_verdict(&error) ? -EREMOTEIO : r;
 }
 

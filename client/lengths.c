@@ -3,17 +3,15 @@
 #include "lengths.h"
 
 size_t lengths_read_array(const json_object *array, HistogramBucket **ret) {
-        size_t n =
-                json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
+        size_t n = json_length(array);
         HistogramBucket *buckets = calloc(n + 1, sizeof(*buckets));
 
         for (size_t i = 0; buckets && i < n; i++) {
-                json_object *pair = json_object_array_get_idx(array, i),
-                            *upper = json_object_array_get_idx(pair, 0);
+                json_object *pair = json_item(array, i), *upper = json_item(pair, 0);
 
                 buckets[i] = (HistogramBucket) {
                         .upper_ns = upper ? json_object_get_uint64(upper) : UINT64_MAX,
-                        .count = json_object_get_uint64(json_object_array_get_idx(pair, 1)),
+                        .count = json_object_get_uint64(json_item(pair, 1)),
                 };
         }
         *ret = buckets;

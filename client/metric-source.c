@@ -79,7 +79,7 @@ static void give_undelivered(const Source *source, const json_object *manager,
                              const MetricSink *sink) {
         json_object *undelivered = json_object_object_get(manager, source->property);
 
-        if (!undelivered)
+        if (!json_object_is_type(undelivered, json_type_object))
                 return;
         json_object_object_foreach(undelivered, what, value) {
                 sink->count(sink->userdata, &source->family, LABELS("what", what),
@@ -190,7 +190,7 @@ static int give_lengths(const Source *source, const json_object *binding, const 
                 .max_ns = json_number(binding, "MaxNSec"),
         };
 
-        if (array && lengths.n < json_object_array_length(array))
+        if (lengths.n < json_length(array))
                 return -ENOMEM;
         lengths.buckets = buckets;
         if (lengths.n > 0 || lengths.sum_ns != UINT64_MAX)

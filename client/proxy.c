@@ -12,12 +12,10 @@
 #define PROPERTIES     "org.freedesktop.DBus.Properties"
 #define OBJECT_MANAGER "org.freedesktop.DBus.ObjectManager"
 
-/* Whatever answers there: what is read has that signature. */
 static int read_reply(sd_bus_message *reply, const char *signature, json_object **ret) {
         int r;
 
-        r = sd_bus_message_has_signature(reply, signature);
-        r = r > 0 ? bus_json_read(reply, ret) : -EBADMSG;
+        r = bus_json_read_message(reply, signature, ret);
         return r < 0 ? connection_complain_reply(r) : 0;
 }
 

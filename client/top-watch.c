@@ -95,14 +95,13 @@ static int on_report(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 static int on_windows(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_json_ json_object *violations = NULL;
         TopWatch *watch = userdata;
-        int r = 0;
+        int r;
 
         watch->asking_windows = sd_bus_slot_unref(watch->asking_windows);
         /* The counters are asked for, too, and tell more of it. */
         if (sd_bus_message_is_method_error(m, NULL))
                 return 0;
-        r = sd_bus_message_has_signature(m, "aa{sv}") > 0 ? bus_json_read(m, &violations)
-                                                          : -EBADMSG;
+        r = bus_json_read_message(m, "aa{sv}", &violations);
         for (size_t i = 0; r >= 0 && i < json_object_array_length(violations); i++) {
                 json_object *violation = json_object_array_get_idx(violations, i);
 

@@ -313,9 +313,9 @@ static int report_ignored(Client *client) {
         if (r < 0)
                 return 0;
         (void) json_object_object_get_ex(manager, "Ignored", &ignored);
-        for (size_t i = 0; ignored && i < json_object_array_length(ignored); i++) {
-                json_object *text = json_object_array_get_idx(ignored, i);
-                _cleanup_free_ char *sentence = sentence_make("%s", json_object_get_string(text));
+        for (size_t i = 0; i < json_length(ignored); i++) {
+                const char *text = json_object_get_string(json_item(ignored, i));
+                _cleanup_free_ char *sentence = sentence_make("%s", text ?: "");
 
                 if (!sentence)
                         return -ENOMEM;

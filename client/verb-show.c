@@ -276,13 +276,13 @@ static int add_percentiles(json_object *binding) {
 
 /* "3fe2...: p50 1.0ms, p99 4.1ms, p99.9 5.0ms of 12345 windows" */
 static char *describe_build(json_object *build) {
-        const char *id = json_object_get_string(json_object_array_get_idx(build, 0));
+        const char *id = json_object_get_string(json_item(build, 0));
         char p50[DURATION_MAX], p99[DURATION_MAX], p999[DURATION_MAX];
         _cleanup_free_ HistogramBucket *buckets = NULL;
         uint64_t windows;
         size_t n;
 
-        n = lengths_read_array(json_object_array_get_idx(build, 1), &buckets);
+        n = lengths_read_array(json_item(build, 1), &buckets);
         windows = lengths_count(buckets, n);
         if (windows == 0)
                 return sentence_make("%.12s: no windows yet", id ?: "");
@@ -300,8 +300,8 @@ static int add_builds(json_object *binding) {
         json_object *lines = json_object_new_array();
         int r = lines ? 0 : -ENOMEM;
 
-        for (size_t i = 0; r >= 0 && builds && i < json_object_array_length(builds); i++) {
-                _cleanup_free_ char *line = describe_build(json_object_array_get_idx(builds, i));
+        for (size_t i = 0; r >= 0 && i < json_length(builds); i++) {
+                _cleanup_free_ char *line = describe_build(json_item(builds, i));
 
                 r = line ? json_append(lines, json_object_new_string(line)) : -ENOMEM;
         }

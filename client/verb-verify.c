@@ -79,7 +79,7 @@ static int ask(Client *client, const Binding *binding, json_object **ret, char *
         r = connection_ask(connection, call, &reply, ret_sentence);
         if (r < 0)
                 return r;
-        r = sd_bus_message_has_signature(reply, "a{sv}") > 0 ? bus_json_read(reply, ret) : -EBADMSG;
+        r = bus_json_read_message(reply, "a{sv}", ret);
         return r < 0 ? connection_complain_reply(r) : 0;
 }
 

@@ -47,6 +47,7 @@ typedef struct Fake {
         const char *unit_state; /* of tlobd.service */
         unsigned looks;         /* at that, until it is back; 0: that never happens */
         bool has_ended;         /* each window of GetViolations(), and not only one */
+        const char *types;      /* of all properties; NULL: their own */
 } Fake;
 
 /* Adds a thousand, of ten units. */

@@ -7,7 +7,8 @@
  *
  * It tells by sd_notify() when it has its name. Lines on standard input make it send signals
  * ("violation", "other", "completed", "hostile-violation", "flood", "lost", "strange"), change the
- * bindings ("work", "ended", "empty", "many", "marks", "hostile"), or go from the bus as if systemd
+ * bindings ("work", "ended", "empty", "many", "marks", "hostile") or the types of all properties
+ * ("types at"), or go from the bus as if systemd
  * restarted it ("crash"), did so for ever ("loop"), had given up ("fail") or had no unit of it
  * ("uninstall"); it ends with the input, or by SIGTERM. What no real daemon would do, so that a
  * test can see it: StateReason of a binding that was added has the flags and properties as they
@@ -23,6 +24,7 @@
 #include "base/cleanup.h"
 #include "fake-binding.h"
 #include "fake-systemd.h"
+#include "fake-types.h"
 #include "tlob-bus.h"
 
 #define LONG_LIMITATION                                                                                 \
@@ -227,9 +229,12 @@ static int on_get(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (r < 0)
                 return r;
         binding = fake_find_binding(userdata, name);
-        if (!binding)
+        if (binding)
+                r = fake_binding_path(binding, &path);
+        else if (streq(name, "vanishing")) /* it has gone before anything else is asked */
+                r = sd_bus_path_encode(TLOB_BUS_BINDING_PREFIX, name, &path);
+        else
                 return no_such(error, name);
-        r = fake_binding_path(binding, &path);
         if (r < 0)
                 return r;
         return sd_bus_reply_method_return(m, "o", path);
@@ -304,7 +309,7 @@ static int on_violations(sd_bus_message *m, void *userdata, sd_bus_error *error)
                 r = sd_bus_message_open_container(reply, 'a', "a{sv}");
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(items) && (max == 0 || i < max); i++)
                 r = sd_bus_message_append(
-                        reply, "a{sv}", i == 1 || fake->has_ended ? 19 : 14, "binding", "s",
+                        reply, "a{sv}", i == 1 || fake->has_ended ? 20 : 15, "binding", "s",
                         items[i].binding, "unit", "s", items[i].unit, "tid", "u", items[i].tid,
                         "budget_ns", "t", items[i].budget_ns, "elapsed_ns", "t",
                         items[i].elapsed_ns, "running_ns", "t", UINT64_C(200000), "waiting_ns", "t",
@@ -433,6 +438,14 @@ static int flood(Fake *fake) {
         return r;
 }
 
+static int set_types(Fake *fake, const char *line) {
+        static char types[64];
+
+        (void) snprintf(types, sizeof(types), "%.*s", (int) strcspn(line, "\n"), line);
+        fake->types = types;
+        return 0;
+}
+
 static int obey(Fake *fake, const char *command) {
         if (streq(command, "violation\n"))
                 return emit_report(fake, "Violation", "nginx.service/request", "nginx.service");
@@ -471,6 +484,8 @@ static int obey(Fake *fake, const char *command) {
                 return sd_bus_emit_signal(fake->bus, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE,
                                           "ToleranceChanged", "sossttd", "\x1b[31m\u202e", "/x", "",
                                           "broken", UINT64_C(9), UINT64_C(8), 1.0);
+        if (strncmp(command, "types ", strlen("types ")) == 0)
+                return set_types(fake, command + strlen("types "));
         if (streq(command, "flood\n"))
                 return flood(fake);
         if (streq(command, "crash\n"))
@@ -528,6 +543,8 @@ static int start(Fake *fake) {
                                              TLOB_BUS_MANAGER_INTERFACE, manager_vtable, fake);
         if (r >= 0)
                 r = fake_bindings_start(fake);
+        if (r >= 0)
+                r = fake_types_start(fake);
         if (r >= 0)
                 r = fake_systemd_start(fake);
         if (r >= 0)
