@@ -239,9 +239,24 @@ static ExitStatus remove_one(Client *client, const char *name) {
         return status_of(remove_by_line(client, &line));
 }
 
+/* Before any of them is removed. */
+static int check_lines(int n, char **names) {
+        int r = 0;
+
+        for (int i = 0; r >= 0 && i < n; i++) {
+                _cleanup_(monitor_line_done) MonitorLine line = {};
+
+                if (monitor_line_is_remove(names[i]))
+                        r = parse_line(names[i], &line);
+        }
+        return r;
+}
+
 ExitStatus verb_remove_binding(Client *client, int argc, char **argv) {
         ExitStatus worst = STATUS_DONE;
 
+        if (check_lines(argc, argv) < 0)
+                return STATUS_USAGE;
         for (int i = 0; i < argc && !client->connection.is_denied; i++) {
                 ExitStatus status = remove_one(client, argv[i]);
 
