@@ -421,7 +421,7 @@ static const char *plural(size_t n) {
 
 static int describe_exits(const FunctionExits *exits, char **ret) {
         _cleanup_free_ char *returns = NULL, *jumps = NULL;
-        size_t n_ways = exits->n - exits->n_switches, n_jumps = n_ways - exits->n_returns;
+        size_t n_ways = function_exits_n_ways(exits), n_jumps = function_exits_n_jumps(exits);
         char text[READABLE_SIZE];
         const char *to = exits->successor ? readable_name(exits->successor, text) : NULL;
 

@@ -36,6 +36,15 @@ typedef struct FunctionExits {
         char *several;
 } FunctionExits;
 
+/* The ways out of the function, without the places in the runtime; and which of them are jumps. */
+static inline size_t function_exits_n_ways(const FunctionExits *exits) {
+        return exits->n - exits->n_switches;
+}
+
+static inline size_t function_exits_n_jumps(const FunctionExits *exits) {
+        return function_exits_n_ways(exits) - exits->n_returns;
+}
+
 void function_exits_done(FunctionExits *exits);
 
 #endif

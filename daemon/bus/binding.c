@@ -120,16 +120,16 @@ static int get_stop_offset(sd_bus *b, const char *path, const char *interface, c
 
 static int get_ways_out(sd_bus *b, const char *path, const char *interface, const char *property,
                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        const Binding *binding = userdata;
+        const FunctionExits *exits = &((const Binding *) userdata)->resolved.sites.exits;
 
-        return sd_bus_message_append(reply, "u", (uint32_t) binding->resolved.sites.exits.n);
+        return sd_bus_message_append(reply, "u", (uint32_t) function_exits_n_ways(exits));
 }
 
 static int get_tail_calls(sd_bus *b, const char *path, const char *interface, const char *property,
                           sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const FunctionExits *exits = &((const Binding *) userdata)->resolved.sites.exits;
 
-        return sd_bus_message_append(reply, "u", (uint32_t) (exits->n - exits->n_returns));
+        return sd_bus_message_append(reply, "u", (uint32_t) function_exits_n_jumps(exits));
 }
 
 static int get_start_note(sd_bus *b, const char *path, const char *interface, const char *property,

@@ -20,9 +20,9 @@ static int append_stop(sd_bus_message *m, const Binding *binding) {
         if (r >= 0 && note)
                 r = sd_bus_message_append(m, "{sv}", "stop-note", "s", note);
         if (r >= 0 && exits->n > 0)
-                r = sd_bus_message_append(m, "{sv}{sv}", "ways-out", "u", (uint32_t) exits->n,
-                                          "tail-calls", "u",
-                                          (uint32_t) (exits->n - exits->n_returns));
+                r = sd_bus_message_append(m, "{sv}{sv}", "ways-out", "u",
+                                          (uint32_t) function_exits_n_ways(exits), "tail-calls",
+                                          "u", (uint32_t) function_exits_n_jumps(exits));
         return r;
 }
 

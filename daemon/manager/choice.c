@@ -174,7 +174,7 @@ void manager_settle_in(Manager *m, Binding *binding, const Place *place) {
 static void warn_of_stop(const Binding *binding) {
         const BindingSites *sites = &binding->resolved.sites;
         bool is_wrapper = sites->exits.n > 0 && sites->exits.n_returns == 0;
-        bool goes_on = sites->exits.n > sites->exits.n_returns + sites->exits.n_switches;
+        bool goes_on = function_exits_n_jumps(&sites->exits) > 0;
         _cleanup_free_ char *note = NULL;
 
         if (sites->how != TLOB_STOP_RETURN_PROBE && !goes_on)

@@ -27,6 +27,9 @@ start_fresh
 check "a function of a stripped program in Go is found" until_true says gron.service/run "gron.service is not running"
 check "and a method" until_true says gron.service/fill "gron.service is not running"
 
+holds "each way out of it is a return, and not one that the scheduler takes" "$(tlobctl show -j gron.service/run)" \
+        '.[0] | .WaysOut as $n | .TailCalls == 0 and (.StopNote | startswith("\($n) way"))'
+
 counters() {
         tlobctl show -j "$1" | jq '.[0].Counters'
 }
@@ -51,7 +54,8 @@ gron /run/numbers.json >"$run/without"
 touch "$run/going"
 while [ -e "$run/going" ]; do
         tlobctl add-binding coming --unit=gron.service --executable=/usr/bin/gron --function='main.(*statements).fill' \
-                --budget=1min >>"$run/times" 2>&1
+                --budget=1min || break
+        echo come >>"$run/times"
         tlobctl remove-binding coming >/dev/null 2>&1
 done &
 more=0
