@@ -25,6 +25,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "engine.h"
 #include "test.h"
 
@@ -54,16 +55,12 @@ static uint64_t tick_ns(void) {
         return (uint64_t) resolution.tv_nsec;
 }
 
-/* CLOCK_MONOTONIC, or the CPU time of a process. */
+/* CLOCK_MONOTONIC, or the CPU time of a process, which has to be there. */
 static uint64_t clock_ns(clockid_t clock) {
         struct timespec ts;
 
         assert_int_equal(clock_gettime(clock, &ts), 0);
         return (uint64_t) ts.tv_sec * 1000000000U + (uint64_t) ts.tv_nsec;
-}
-
-static uint64_t now_ns(void) {
-        return clock_ns(CLOCK_MONOTONIC);
 }
 
 /* In steps, because not every kernel lets one sleep on the CPU clock of another process. */

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "binding/resolve.h"
 #include "bpf/layout.h"
 #include "engine.h"
@@ -21,17 +22,6 @@
 #define SILENCE_NS 250000000U /* on this side of it, nobody waits for long */
 #define LIMIT      100
 #define LIMIT_NS   UINT64_C(3600000000000)
-
-static uint64_t clock_ns(clockid_t clock) {
-        struct timespec ts;
-
-        assert_int_equal(clock_gettime(clock, &ts), 0);
-        return (uint64_t) ts.tv_sec * 1000000000U + (uint64_t) ts.tv_nsec;
-}
-
-static uint64_t now_ns(void) {
-        return clock_ns(CLOCK_MONOTONIC);
-}
 
 typedef struct Reading {
         size_t n[2]; /* by ReportType */
@@ -65,12 +55,12 @@ static void test_reading_comes_back(void **state) {
         victim_start(&victim, "threads:2 ( storm:1000000000 )");
         until = now_ns() + 2000000000;
         while (now_ns() < until) {
-                uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), took;
+                uint64_t begin = clock_read_ns(CLOCK_THREAD_CPUTIME_ID), took;
 
                 assert_in_range(
                         engine->backend->ops->dispatch(engine->backend, on_report, &reading), 0,
                         TURN_NS / REPORT_NS + 1);
-                took = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+                took = clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
                 longest = took > longest ? took : longest;
         }
         stop_victim(&victim);

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "bpf/uprobe.h"
 #include "engine.h"
 #include "test.h"
@@ -36,13 +37,6 @@ __asm__(".text\n.altmacro\n"
         ".rept 61\nkill_target %i\n.set i, i + 1\n.endr\n"
         ".noaltmacro\n");
 extern const volatile unsigned char kill_0[], kill_60[];
-
-static uint64_t now_ns(void) {
-        struct timespec ts;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (uint64_t) ts.tv_sec * 1000000000U + (uint64_t) ts.tv_nsec;
-}
 
 static void add_bindings(Engine *engine) {
         char self[4096], start[32], stop[32];

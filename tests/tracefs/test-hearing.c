@@ -13,18 +13,12 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "cgroup.h"
 #include "test.h"
 #include "tracefs.h"
 
 #define BUDGET UINT64_C(5000000)
-
-static uint64_t now_ns(void) {
-        struct timespec now;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec;
-}
 
 static void pass(unsigned msec) {
         struct timespec ts = { .tv_nsec = msec * 1000000L };
