@@ -38,23 +38,34 @@ typedef struct Removal {
         Histogram *histogram; /* NULL: nobody asks */
 } Removal;
 
-/* A window that ended because its binding is being removed: books, and the reports that it owes. */
-static void on_window_removed(Report *report, uint64_t claim, void *userdata) {
-        Removal *removal = userdata;
+static void add_lengths(const Removal *removal, const Report *report) {
         Statistics *final = removal->final;
-        BpfBackend *b = removal->b;
 
         for (size_t i = 0; i < TLOB_N_STATES; i++)
                 final->counters.spent_ns[i] =
                         statistic_add(final->counters.spent_ns[i], report->spent_ns[i]);
         final->counters.elapsed_ns += report->elapsed_ns;
-        final->counters.ended[TLOB_END_REMOVED]++;
         if (removal->histogram)
                 removal->histogram->counts[histogram_bucket(report->elapsed_ns)]++;
         if (report->elapsed_ns > final->max_ns)
                 final->max_ns = report->elapsed_ns;
+}
 
-        judge(report, removal->entry->budget_ns);
+/*
+ * A window that ended because its binding is being removed: books, and the reports that it owes.
+ * One of which nobody knows whether it was left before is in no total, as in the programs, and has
+ * broken no budget that was not reported.
+ */
+static void on_window_removed(Report *report, uint64_t claim, bool is_elsewhere, void *userdata) {
+        Removal *removal = userdata;
+        Statistics *final = removal->final;
+        BpfBackend *b = removal->b;
+
+        final->counters.ended[TLOB_END_REMOVED]++;
+        if (!is_elsewhere) {
+                add_lengths(removal, report);
+                judge(report, removal->entry->budget_ns);
+        }
         if (!report->exceeded && !TLOB_CLAIM_IS_VIOLATED(claim))
                 return;
 

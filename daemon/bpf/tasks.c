@@ -173,12 +173,14 @@ static uint64_t window_take(struct tlob_task *t, size_t place, uint64_t generati
 
 static void task_end(struct tlob_task *t, uint64_t generation, TaskTableHandler handler,
                      void *userdata) {
+        uint32_t elsewhere = __atomic_load_n(&t->elsewhere, __ATOMIC_RELAXED);
+
         for (size_t i = 0; i < TLOB_WINDOWS_MAX; i++) {
                 Report report;
                 uint64_t claim = window_take(t, i, generation, &report);
 
                 if (claim != TLOB_CLAIM_CLOSED)
-                        handler(&report, claim, userdata);
+                        handler(&report, claim, elsewhere >> i & 1, userdata);
         }
 }
 

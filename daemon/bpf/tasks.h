@@ -35,9 +35,10 @@ int task_table_count(TaskTable *table, uint64_t generation, uint64_t *ret);
 
 /*
  * Report: times, task and state are filled in, of a window that was just ended as "removed". claim:
- * whether its violation has been reported, and with which number.
+ * whether its violation has been reported, and with which number. is_elsewhere: the task is on
+ * another stack, so that nobody knows whether it was left long ago.
  */
-typedef void (*TaskTableHandler)(Report *report, uint64_t claim, void *userdata);
+typedef void (*TaskTableHandler)(Report *report, uint64_t claim, bool is_elsewhere, void *userdata);
 
 /* Ends those windows, each once: the programs may be ending the same ones. */
 int task_table_end(TaskTable *table, uint64_t generation, TaskTableHandler handler, void *userdata);

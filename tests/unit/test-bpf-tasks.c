@@ -24,6 +24,7 @@ typedef struct Slots {
         uint32_t visited[4];
         size_t n_visited;
         size_t n_ended;
+        size_t n_elsewhere; /* of these */
 } Slots;
 
 static int set_up(void **state) {
@@ -80,12 +81,13 @@ static int on_slot(uint32_t slot, void *userdata) {
         return 0;
 }
 
-static void on_end(Report *report, uint64_t claim, void *userdata) {
+static void on_end(Report *report, uint64_t claim, bool is_elsewhere, void *userdata) {
         Slots *slots = userdata;
 
         assert_int_not_equal(claim, TLOB_CLAIM_CLOSED);
         assert_int_equal(report->elapsed_ns, report->spent_ns[TLOB_SLEEPING]);
         slots->n_ended++;
+        slots->n_elsewhere += is_elsewhere;
 }
 
 static void test_mapped_as_used(void **state) {
@@ -126,8 +128,11 @@ static void test_end(void **state) {
         open_window(slots, 1, 0, GENERATION);
         open_window(slots, 1, 1, GENERATION + 1);
         open_window(slots, 700, 3, GENERATION);
+        open_window(slots, 700, 5, GENERATION);
+        slots->tasks[700].elsewhere = 1 << 3;
         assert_ok(task_table_end(&slots->table, GENERATION, on_end, slots));
-        assert_int_equal(slots->n_ended, 2);
+        assert_int_equal(slots->n_ended, 3);
+        assert_int_equal(slots->n_elsewhere, 1);
         assert_int_equal(count(slots), 0);
         assert_int_equal(slots->tasks[1].open[1], GENERATION + 1);
 }
@@ -148,7 +153,7 @@ static void test_not_mapped(void **state) {
         assert_int_equal(slots->n_ended, 1);
 }
 
-static void on_keyed_end(Report *report, uint64_t claim, void *userdata) {
+static void on_keyed_end(Report *report, uint64_t claim, bool is_elsewhere, void *userdata) {
         Slots *slots = userdata;
 
         assert_int_equal(report->state, TLOB_N_STATES);
