@@ -144,6 +144,16 @@ static int read_lengths(Maps *maps, const Kept *kept, uint32_t index, Histogram 
         return r < 0 ? r : histogram_table_read(&maps->histograms, index, ret);
 }
 
+/*
+ * What threads had measured without traps, and lay in their lanes, has not been read here, but was
+ * counted in a reset: then nothing is left.
+ */
+static void drop_negative(uint64_t *counts, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if ((int64_t) counts[i] < 0)
+                        counts[i] = 0;
+}
+
 static int read_binding(Maps *maps, const Kept *kept, uint32_t index, CarriedBinding *ret) {
         const KeptBinding *before = &kept->bindings[index];
         Statistics statistics = {};
@@ -153,6 +163,7 @@ static int read_binding(Maps *maps, const Kept *kept, uint32_t index, CarriedBin
         r = books_read(&maps->books, index, &statistics);
         if (r >= 0)
                 r = read_lengths(maps, kept, index, &lengths);
+        drop_negative(lengths.counts, ELEMENTSOF(lengths.counts));
         if (r >= 0)
                 r = kept_add_past(kept, index, &ret->past);
         if (r >= 0)
@@ -160,6 +171,7 @@ static int read_binding(Maps *maps, const Kept *kept, uint32_t index, CarriedBin
         if (r < 0)
                 return r;
         books_subtract_gone(&statistics.counters, &before->base);
+        drop_negative((uint64_t *) &statistics.counters, sizeof(Counters) / sizeof(uint64_t));
         end_windows(&statistics.counters);
         statistics_add(&ret->past.statistics, &statistics);
         ret->kept = *before;
