@@ -248,7 +248,7 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 return 0;
         if (caller->left_usec <= 0)
                 return refuse(bus, m, length,
-                              "You have kept tlobd busy for too long; ask again in a second");
+                              "You have kept tlobd busy for too long; ask again in some seconds");
         bus->limits.unsent_answers += size;
         bus->limits.caller = caller;
         return 0;

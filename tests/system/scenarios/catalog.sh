@@ -16,7 +16,7 @@ text=$(journalctl --boot -q -x -t tlob)
 matches "a violation is explained" "$text" '^.. Subject: nap did not keep its budget'
 matches "with its times, as people write them" "$text" '^.. [0-9.]+m?s sleeping: blocked'
 matches "and its budget" "$text" '^.. of 100ms\. Until then it had taken [0-9.]+m?s:'
-matches "a completion has its true length" "$text" '^.. [0-9.]+(ms|s): [0-9.]+[mu]?s running, '
+matches "a completion has its true length" "$text" '^.. taken [0-9.]+(ms|s): [0-9.]+[mu]?s running, '
 equal "no text has nanoseconds" "$(grep -E '^.. .*[0-9]{6}' <<<"$text" | grep -E '^(░|-)')" ""
 matches "a completion is explained" "$text" '^.. Subject: A window of nap that did not keep its budget has ended'
 matches "the manual is named" "$text" 'Documentation: man:tlobd\(8\)'
