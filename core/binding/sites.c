@@ -34,6 +34,7 @@
 #include "base/mangled-name.h"
 #include "base/sentence.h"
 #include "binding/window-key.h"
+#include "elf/dynamic.h"
 #include "elf/function-exits.h"
 #include "elf/probe-kind.h"
 
@@ -382,12 +383,24 @@ static int check_function(const Binding *binding, const ElfFile *elf, const Bind
                               sites->start.function ?: binding->start, elf_file_path(elf), offset);
 }
 
+/* Under a probe, the kernel executes the instruction that the file has. */
+static int check_code(const ElfFile *elf, char **ret_error) {
+        if (!elf_file_has_text_relocations(elf))
+                return 0;
+        return sentence_error(-EOPNOTSUPP, ret_error,
+                              "The code of %s is changed when it is loaded (text relocations): a "
+                              "probe would bring back what the file has. Link it without -z notext",
+                              elf_file_path(elf));
+}
+
 int binding_resolve_sites(const Binding *binding, ElfFile *elf, BindingSites *ret,
                           char **ret_error) {
         _cleanup_(binding_sites_done) BindingSites sites = {};
         int r;
 
-        r = check_language(binding, elf, ret_error);
+        r = check_code(elf, ret_error);
+        if (r >= 0)
+                r = check_language(binding, elf, ret_error);
         if (r < 0)
                 return r;
         r = elf_file_resolve(elf, binding->start, &sites.start, ret_error);

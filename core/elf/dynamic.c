@@ -86,6 +86,16 @@ int elf_file_visit_needed(const ElfFile *elf, int (*visitor)(const char *name, v
         return r;
 }
 
+bool elf_file_has_text_relocations(const ElfFile *elf) {
+        Dynamic dynamic;
+        uint64_t value = 0;
+
+        if (!dynamic_load(elf->elf, &dynamic))
+                return false;
+        return dynamic_next(&dynamic, DT_TEXTREL, &(int) { 0 }, &value) ||
+               (dynamic_next(&dynamic, DT_FLAGS, &(int) { 0 }, &value) && (value & DF_TEXTREL));
+}
+
 bool elf_file_is_program(const ElfFile *elf) {
         GElf_Ehdr header;
         Dynamic dynamic;

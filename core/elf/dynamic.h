@@ -13,6 +13,9 @@
  */
 int elf_file_run_path(const ElfFile *elf, bool *ret_is_inherited, char **ret);
 
+/* Does the loader write into its code? What runs there is not what the file has then. */
+bool elf_file_has_text_relocations(const ElfFile *elf);
+
 /*
  * Calls the visitor for each library that it needs, in their order, until it returns something else
  * than 0. Returns what it has returned last.

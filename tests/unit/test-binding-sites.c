@@ -120,7 +120,29 @@ static void test_prefixes(void **state) {
  * pointer.
  */
 static void test_nop(void **state) {
-        _cleanup_(binding_freep) Binding *binding = make("nop_inside", "other");
+        static const char *const places[] = { "nop_inside+0", "nop_inside+10", "nop_past_endbr+4" };
+        static const char *const functions[] = { "nop_inside", "nop_past_endbr" };
+
+        assert_same_start("nop_inside", "nop_inside+5");
+        assert_same_start("nop_past_endbr", "nop_past_endbr+0");
+        for (size_t i = 0; i < ELEMENTSOF(functions); i++)
+                accept(functions[i], "return");
+        for (size_t i = 0; i < ELEMENTSOF(places); i++) {
+                _cleanup_(binding_freep) Binding *binding = make(places[i], "other");
+
+                assert_refused(binding, "is a 5-byte nop");
+                assert_ok(binding_set_key(binding, "Unsafe", "yes", NULL));
+                assert_refused(binding, "is a 5-byte nop");
+                assert_ok(binding_set_key(binding, "Start", "other", NULL));
+                assert_ok(binding_set_key(binding, "Stop", places[i], NULL));
+                assert_refused(binding, "is a 5-byte nop");
+        }
+        refuse("nop_loop", "return", "jumps back to its first instruction");
+}
+
+/* What runs is what the loader has made of it. */
+static void test_relocated(void **state) {
+        _cleanup_(binding_freep) Binding *binding = make("nop_inside", "return");
 
         resolve(binding);
         assert_ok(binding_set_key(binding, "Start", "nop_past_endbr+4", NULL));
@@ -326,7 +348,10 @@ int main(void) {
                 cmocka_unit_test(test_not_known),
                 cmocka_unit_test(test_prefixes),
                 cmocka_unit_test(test_nop),
-                cmocka_unit_test(test_nop_that_is_come_to),
+                cmocka_unit_test(test_relocated),
+#ifdef __x86_64__
+                cmocka_unit_test(test_vector),
+#endif
                 cmocka_unit_test(test_system_call),
                 cmocka_unit_test(test_harmful_steps),
                 cmocka_unit_test(test_symbol_that_lies),

@@ -674,4 +674,11 @@ way padded_exit_2
         ret
 end padded_exit
 
+#ifdef RELOCATED
+function relocated
+        movabs $relocated, %rax
+        ret
+end relocated
+#endif
+
         .section .note.GNU-stack, "", @progbits
