@@ -272,6 +272,8 @@ static int make_remark(const ElfFile *elf, const ElfFunction *function, char **r
                 *ret = sentence_make("refused: it %s", why);
         else if (elf_file_is_go(elf) && exits.n_switches == 0)
                 *ret = strdup("refused: it is not a function of Go");
+        else if (probe_harm_at(elf_file_fd(elf), exits.start) != PROBE_HARMLESS)
+                *ret = strdup("refused: a probe on its first instruction would do harm");
         else
                 *ret = strdup(exits.n_returns == 0 ? "left by tail calls only" : "");
         return *ret ? 0 : -ENOMEM;

@@ -92,6 +92,9 @@ static int check_harm(const ElfFile *elf, const char *key, const char *text, uin
                                    "them. Name one beside it",
                 [PROBE_ON_REPEATED] = "repeats itself: a probe there is hit each time, which can "
                                       "take seconds. Name one beside it",
+                [PROBE_ON_MISTAKEN] = "the kernel takes for another one (a vector instruction, or "
+                                      "xchg): a probe there changes what the program does. Name "
+                                      "one beside it",
         };
         ProbeHarm harm = probe_harm_at(elf_file_fd(elf), offset);
 
@@ -101,28 +104,18 @@ static int check_harm(const ElfFile *elf, const char *key, const char *text, uin
                               text, elf_file_path(elf), what[harm]);
 }
 
-/* Is it one that the kernel may replace, where that does harm? Returns 1, 0 or -ENOMEM. */
-static int is_bad_nop(const Binding *binding, const ElfFile *elf, const ElfSite *site) {
-        uint64_t entry;
+#define NOP5                                                                                       \
+        "a 5-byte nop: Linux 6.18 replaces it with a call into memory that children of the "       \
+        "program do not have, and that overwrites what is below the stack pointer"
 
-        if (binding->unsafe || !probe_is_on_nop5(elf_file_fd(elf), site->offset))
+static int check_nop(const ElfFile *elf, const char *key, const char *text, uint64_t offset,
+                     char **ret_error) {
+        if (!probe_is_on_nop5(elf_file_fd(elf), offset))
                 return 0;
-        return function_is_entry(elf, site->offset, &entry) ? function_is_come_to(elf, entry) : 1;
-}
-
-static int check_nop(const Binding *binding, const ElfFile *elf, const char *key, const char *text,
-                     const ElfSite *site, char **ret_error) {
-        int r = is_bad_nop(binding, elf, site);
-
-        if (r <= 0)
-                return r;
-        return sentence_error(
-                -EOPNOTSUPP, ret_error,
-                "%s=%s in %s is a 5-byte nop inside a function: Linux 6.18 replaces it "
-                "with a call, which overwrites what a leaf function keeps below the "
-                "stack pointer. Name the next instruction, at file offset 0x%" PRIx64
-                "; or, if the function calls others, write Unsafe=yes",
-                key, text, elf_file_path(elf), site->offset + NOP5_SIZE);
+        return sentence_error(-EOPNOTSUPP, ret_error,
+                              "%s=%s in %s is " NOP5
+                              ". Name the next instruction, at file offset 0x%" PRIx64,
+                              key, text, elf_file_path(elf), offset + NOP5_SIZE);
 }
 
 static int check_refused(const ElfFile *elf, const char *key, const char *text, uint64_t offset,
@@ -150,7 +143,7 @@ static int check_place(const Binding *binding, const ElfFile *elf, const char *k
 
         r = check_harm(elf, key, text, site->offset, ret_error);
         if (r >= 0)
-                r = check_nop(binding, elf, key, text, site, ret_error);
+                r = check_nop(elf, key, text, site->offset, ret_error);
         if (r < 0)
                 return r;
         r = function_check_boundary(elf, site->offset, &begin, &why);
@@ -178,23 +171,16 @@ static int check_place(const Binding *binding, const ElfFile *elf, const char *k
 
 static int check_usdt_place(const Binding *binding, const ElfFile *elf, const char *key,
                             const char *text, uint64_t offset, char **ret_error) {
-        const ElfSite site = { .offset = offset };
         const char *why = NULL;
         uint64_t begin;
         int r;
 
         r = check_harm(elf, key, text, offset, ret_error);
-        if (r >= 0)
-                r = is_bad_nop(binding, elf, &site);
         if (r < 0)
                 return r;
-        if (r > 0)
-                return sentence_error(
-                        -EOPNOTSUPP, ret_error,
-                        "%s=%s in %s is a 5-byte nop: Linux 6.18 replaces it with a call, which "
-                        "overwrites what a leaf function keeps below the stack pointer. If its "
-                        "function calls others, write Unsafe=yes",
-                        key, text, elf_file_path(elf));
+        if (probe_is_on_nop5(elf_file_fd(elf), offset))
+                return sentence_error(-EOPNOTSUPP, ret_error, "%s=%s in %s is " NOP5, key, text,
+                                      elf_file_path(elf));
         r = function_check_boundary(elf, offset, &begin, &why);
         if (r == -ENOMEM)
                 return r;
@@ -367,7 +353,7 @@ static int check_function(const Binding *binding, const ElfFile *elf, const Bind
 
         r = check_harm(elf, "Start", binding->start, offset, ret_error);
         if (r >= 0)
-                r = check_nop(binding, elf, "Start", binding->start, &sites->start, ret_error);
+                r = check_nop(elf, "Start", binding->start, offset, ret_error);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < sites->exits.n && !is_refused; i++) {

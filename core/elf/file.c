@@ -23,9 +23,12 @@
 #include "base/sentence.h"
 #include "elf/internal.h"
 #include "elf/machine.h"
+#include "elf/probe-kind.h"
 #include "elf/read.h"
 #include "elf/section.h"
 #include "elf/unwind.h"
+
+#define ENDBR64_SIZE 4
 
 #define SECTIONS_MAX      1000000
 #define NOTES_SIZE_MAX    65536
@@ -332,9 +335,9 @@ bool elf_file_find_code(const ElfFile *elf, uint64_t value, bool by_offset, GElf
         return false;
 }
 
-bool elf_file_has_endbr64(const ElfFile *elf, uint64_t offset) {
+static bool has_endbr64(const ElfFile *elf, uint64_t offset) {
 #ifdef __x86_64__
-        static const unsigned char endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+        static const unsigned char endbr64[ENDBR64_SIZE] = { 0xf3, 0x0f, 0x1e, 0xfa };
         unsigned char code[sizeof(endbr64)];
 
         return elf_read(elf->fd, code, sizeof(code), offset) == (ssize_t) sizeof(code) &&
@@ -344,8 +347,17 @@ bool elf_file_has_endbr64(const ElfFile *elf, uint64_t offset) {
 #endif
 }
 
-uint64_t elf_file_skip_endbr64(const ElfFile *elf, uint64_t offset) {
-        return elf_file_has_endbr64(elf, offset) ? offset + 4 : offset;
+uint64_t elf_file_place_entry(const ElfFile *elf, uint64_t offset) {
+        uint64_t next = offset;
+
+        if (has_endbr64(elf, offset))
+                next += ENDBR64_SIZE;
+        else if (probe_is_on_nop5(elf->fd, offset))
+                next += NOP5_SIZE;
+        if (next == offset || probe_is_on_nop5(elf->fd, next) ||
+            probe_harm_at(elf->fd, next) != PROBE_HARMLESS || probe_is_refused(elf->fd, next))
+                return offset;
+        return next;
 }
 
 int elf_file_name_function(const ElfFile *elf, uint64_t address, char **ret) {

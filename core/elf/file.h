@@ -117,8 +117,12 @@ bool elf_file_is_program(const ElfFile *elf);
  */
 int elf_file_resolve(ElfFile *elf, const char *site, ElfSite *ret, char **ret_error);
 
-/* Past the endbr64 that may be at that offset. */
-uint64_t elf_file_skip_endbr64(const ElfFile *elf, uint64_t offset);
+/*
+ * Where a probe belongs on a function that begins at that offset: past an endbr64, which is
+ * single-stepped, or a nop that may be replaced (probe_is_on_nop5()), unless a probe behind that
+ * does harm, or is refused.
+ */
+uint64_t elf_file_place_entry(const ElfFile *elf, uint64_t offset);
 
 /* True if the Go tool chain made it: its functions move between threads while they run. */
 bool elf_file_is_go(const ElfFile *elf);

@@ -380,11 +380,11 @@ static int refuse_only_exit(Search *search) {
                          "where it begins");
 }
 
-/* Past endbr64, unless the function comes there again, or leaves there. */
+/* Past its first instruction, unless the function comes there again, or leaves there. */
 static int choose_start(Search *search, uint64_t entry) {
         FunctionExits *exits = &search->exits;
 
-        exits->start = elf_file_skip_endbr64(search->elf, entry);
+        exits->start = elf_file_place_entry(search->elf, entry);
         if (exits->start != entry &&
             (search->parts[0].jumps_to_second || is_exit(exits, exits->start)))
                 exits->start = entry;
@@ -482,41 +482,6 @@ int function_find_exits(const ElfFile *elf, uint64_t entry, FunctionExits *ret,
         return r;
 }
 
-/* Of the function at that offset. Returns 1, 0 or -ENOMEM. */
-static int is_refused_as(const ElfFile *elf, uint64_t entry, RefusalKind kind) {
-        _cleanup_(function_refusal_done) FunctionRefusal refusal = {};
-        _cleanup_(function_exits_done) FunctionExits exits = {};
-        int r;
-
-        r = function_judge_exits(elf, entry, &exits, &refusal);
-        return r == -ENOMEM ? r : r == -EOPNOTSUPP && refusal.kind == kind;
-}
-
-/* What compilers call the part of a function that is seldom run, and lies elsewhere. */
-static int is_cold(const ElfFile *elf, uint64_t entry) {
-        _cleanup_free_ char *name = NULL;
-        GElf_Phdr phdr;
-        int r;
-
-        if (!elf_file_find_code(elf, entry, true, &phdr))
-                return 0;
-        r = elf_file_name_function(elf, segment_address(&phdr, entry), &name);
-        return r < 0 ? r : name && strstr(name, ".cold");
-}
-
-int function_is_come_to(const ElfFile *elf, uint64_t entry) {
-        uint64_t before;
-        int r;
-
-        r = is_cold(elf, entry);
-        if (r == 0)
-                r = is_refused_as(elf, entry, REFUSED_LOOP);
-        if (r != 0 || entry == 0 || function_find_entry(elf, entry - 1, &before) < 0 ||
-            before == entry)
-                return r;
-        return is_refused_as(elf, before, REFUSED_RUNS_ON);
-}
-
 int function_find_entry(const ElfFile *elf, uint64_t offset, uint64_t *ret_entry) {
         uint64_t start, size;
         GElf_Phdr phdr;
@@ -579,5 +544,5 @@ int function_check_boundary(const ElfFile *elf, uint64_t offset, uint64_t *ret_b
 
 bool function_is_entry(const ElfFile *elf, uint64_t offset, uint64_t *ret_entry) {
         return function_find_entry(elf, offset, ret_entry) >= 0 &&
-               (offset == *ret_entry || offset == elf_file_skip_endbr64(elf, *ret_entry));
+               (offset == *ret_entry || offset == elf_file_place_entry(elf, *ret_entry));
 }

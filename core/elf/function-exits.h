@@ -50,14 +50,7 @@ int function_check_boundary(const ElfFile *elf, uint64_t offset, uint64_t *ret_b
  */
 int function_find_entry(const ElfFile *elf, uint64_t offset, uint64_t *ret_entry);
 
-/*
- * Does code come to the beginning of that function also in other ways than by calls, as far as can
- * be told: from within, out of the function before it, or out of the one that it is a cold part of?
- * Then something may lie below the stack pointer there. Returns 1, 0 or -ENOMEM.
- */
-int function_is_come_to(const ElfFile *elf, uint64_t entry);
-
-/* Is it where a function begins: its first instruction, or what is past an endbr64 there? */
+/* Is it where a function begins: its first instruction, or elf_file_place_entry() of it? */
 bool function_is_entry(const ElfFile *elf, uint64_t offset, uint64_t *ret_entry);
 
 #endif

@@ -76,7 +76,7 @@ static int add(const SymbolFunction *symbol, void *userdata) {
         functions->items[functions->n++] = (ElfFunction) {
                 .name = TAKE_PTR(name),
                 .offset =
-                        elf_file_skip_endbr64(listing->elf, segment_offset(&phdr, symbol->address)),
+                        elf_file_place_entry(listing->elf, segment_offset(&phdr, symbol->address)),
                 .size = symbol->size,
                 .is_fetched = listing->is_fetched,
         };

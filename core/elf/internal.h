@@ -91,9 +91,6 @@ int elf_file_name_function(const ElfFile *elf, uint64_t address, char **ret);
 bool elf_file_extent_at(const ElfFile *elf, uint64_t address, uint64_t *ret_start,
                         uint64_t *ret_size);
 
-/* Does the code at that offset of the file begin with endbr64? */
-bool elf_file_has_endbr64(const ElfFile *elf, uint64_t offset);
-
 /*
  * Reads code; *ret is the caller's. -EFBIG, -ENOEXEC: it is not in the file, or more than any
  * function has.

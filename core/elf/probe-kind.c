@@ -10,8 +10,8 @@
  * 7.2 and 7.3). All else is stepped: ret and pop too. A program on the probe may do better for ret.
  *
  * It takes no probe on what has a prefix of a segment (but of FS and GS) or LOCK, as that nop of 10
- * bytes is before 7.2. Where no process maps the file yet, it does not say so: each that does maps
- * it without the probe then.
+ * bytes is before 7.2, nor on branches with operands of 16 bits. Where no process maps the file
+ * yet, it does not say so: each that does maps it without the probe then.
  *
  * On arm64, arm64-probe.c knows.
  *
@@ -32,6 +32,10 @@
 
 #define OPERAND_SIZE 0x66 /* a prefix: the kernel emulates no branch that has it */
 #define REX          0x40 /* to 0x4f: the last prefix */
+#define REX_2        0xd5
+#define VEX_2        0xc5
+#define VEX_3        0xc4
+#define EVEX         0x62
 #define REX_B        0x41 /* the only one before a push that the kernel emulates */
 
 const char *probe_kind_to_string(ProbeKind kind) {
@@ -109,11 +113,27 @@ static size_t skip_prefixes(const uint8_t *code, size_t size) {
         return n;
 }
 
+/* Of an instruction of which prefixes change what it does. */
+static size_t skip_all_prefixes(const uint8_t *code, size_t size) {
+        size_t n = skip_prefixes(code, size);
+
+        return n + 1 < size && (code[n] & 0xf0) == REX ? n + 1 : n;
+}
+
 /* The one of a single byte, or a long one, with any prefixes. */
 static bool is_nop(const uint8_t *code, size_t size) {
         size_t n = skip_prefixes(code, size);
 
         return size > 0 && (code[n] == 0x90 || is_long_nop(code + n, size - n));
+}
+
+/* Vector instructions, whose opcodes mean something else, and xchg %rax, %r8, which is no nop. */
+static bool is_mistaken(const uint8_t *code, size_t size) {
+        size_t n = skip_prefixes(code, size), all = skip_all_prefixes(code, size);
+
+        if (code[n] == VEX_2 || code[n] == VEX_3 || code[n] == EVEX || code[n] == REX_2)
+                return true;
+        return all > n && (code[n] & 1) && code[all] == 0x90;
 }
 
 /* is_prefix_bad() of the kernel, which looks for its own nops before it. */
@@ -126,7 +146,10 @@ bool probe_code_is_refused(const uint8_t *code, size_t size, ProbeNops nops) {
         for (size_t i = 0; i < n; i++)
                 if (memchr(refused, code[i], sizeof(refused)))
                         return true;
-        return false;
+        if (!memchr(code, OPERAND_SIZE, n))
+                return false;
+        n = skip_all_prefixes(code, size);
+        return is_branch(code + n, size - n);
 }
 
 /* What the kernel makes of one that it knows. */
@@ -147,7 +170,7 @@ static ProbeKind kind_of_nop(size_t size, ProbeNops nops) {
 ProbeKind probe_kind_of_code(const uint8_t *code, size_t size, ProbeNops nops) {
         size_t n = skip_prefixes(code, size), nop;
 
-        if (size == 0 || probe_code_is_refused(code, size, nops))
+        if (size == 0 || probe_code_is_refused(code, size, nops) || is_mistaken(code, size))
                 return PROBE_UNKNOWN;
         nop = size_of_known_nop(code, size);
         if (nop > 0)
@@ -196,13 +219,6 @@ bool probe_is_refused(int fd, uint64_t offset) {
 }
 
 #endif
-
-/* Of an instruction of which prefixes change what it does. */
-static size_t skip_all_prefixes(const uint8_t *code, size_t size) {
-        size_t n = skip_prefixes(code, size);
-
-        return n + 1 < size && (code[n] & 0xf0) == REX ? n + 1 : n;
-}
 
 /* syscall and sysenter; the kernel puts no probe on int. */
 static bool is_system_call(const uint8_t *code, size_t size) {
@@ -254,6 +270,7 @@ ProbeHarm probe_harm_at(int fd, uint64_t offset) {
                 [PROBE_ON_SYSTEM_CALL] = is_system_call,
                 [PROBE_ON_FLAGS] = is_saving_flags,
                 [PROBE_ON_REPEATED] = is_repeated,
+                [PROBE_ON_MISTAKEN] = is_mistaken,
         };
 
         uint8_t code[PROBE_CODE_MAX];

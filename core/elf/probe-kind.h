@@ -43,7 +43,7 @@ bool probe_is_refused(int fd, uint64_t offset);
 #define PROBE_REFUSED "an instruction with a prefix (LOCK, or of a segment)"
 #endif
 
-/* PROBE_UNKNOWN is also what the kernel puts no probe on. */
+/* PROBE_UNKNOWN is also what the kernel puts no probe on, or takes for something else. */
 ProbeKind probe_kind_of_code(const uint8_t *code, size_t size, ProbeNops nops);
 
 /* Of the instruction at that offset in a file, on the kernel that runs. */
@@ -54,7 +54,8 @@ ProbeKind probe_kind_at(int fd, uint64_t offset);
 
 /*
  * Is it the nop that Linux 6.18 to 7.1 replace with a call, whatever the kernel that runs? That
- * call overwrites what is below the stack pointer; what 7.2 puts in place of 10 bytes does not.
+ * call is into memory that a process has no more after fork() (seen on 6.18), and overwrites what
+ * is below the stack pointer; what 7.2 puts in place of 10 bytes does neither.
  */
 bool probe_is_on_nop5(int fd, uint64_t offset);
 
@@ -67,6 +68,11 @@ typedef enum ProbeHarm {
         PROBE_ON_FLAGS,
         /* Each repetition is a step, and hits the probe: seconds for some megabytes. */
         PROBE_ON_REPEATED,
+        /*
+         * The kernel looks at the opcode alone, and emulates another instruction in its place: a
+         * jump for a store of vmovdqa, say. Of vector instructions (VEX, EVEX) it refuses others.
+         */
+        PROBE_ON_MISTAKEN,
         PROBE_N_HARMS,
 } ProbeHarm;
 

@@ -211,7 +211,7 @@ static int take_place(const ElfFile *elf, LineFunction *function, ElfSite *ret) 
                 return -ERANGE;
         site.offset = segment_offset(&phdr, function->address);
         if (site.distance == 0)
-                site.offset = elf_file_skip_endbr64(elf, site.offset);
+                site.offset = elf_file_place_entry(elf, site.offset);
         site.function = TAKE_PTR(function->name);
         *ret = site;
         return 0;

@@ -306,9 +306,12 @@ static int place_in_function(const ElfFile *elf, const SymbolSite *site, const S
                                       elf->path);
 
         offset = segment_offset(&phdr, address);
-        if (!site->has_addend && (match->size == 0 || match->size > 4) &&
-            elf_file_has_endbr64(elf, offset))
-                offset += 4;
+        if (!site->has_addend) {
+                uint64_t place = elf_file_place_entry(elf, offset);
+
+                if (match->size == 0 || place - offset < match->size)
+                        offset = place;
+        }
         *ret_offset = offset;
         return 0;
 }

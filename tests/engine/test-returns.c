@@ -28,6 +28,7 @@
 void return_plainly(void);
 void return_repeating(void);
 void return_nowhere(void);
+void return_after_nop(void);
 void return_to_debugger(void);
 extern const char returned_to_debugger[];
 
@@ -42,6 +43,8 @@ FUNCTION_IN_TEXT(return_plainly, "nop; nop; ret");
 FUNCTION_IN_TEXT(return_repeating, "nop; nop; repz ret");
 /* An address that no processor takes. */
 FUNCTION_IN_TEXT(return_nowhere, "nop; movabs $0x4141414141414141, %rax; mov %rax, (%rsp); ret");
+/* As compilers begin a function that is to be patched. */
+FUNCTION_IN_TEXT(return_after_nop, ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00; nop; ret");
 FUNCTION_IN_TEXT(return_to_debugger, "call return_plainly; returned_to_debugger: ret");
 
 static uint32_t add(Engine *engine, const char *function, Binding **ret) {
@@ -238,12 +241,32 @@ static void test_nowhere(void **state) {
         engine_remove(*state, index, NULL);
 }
 
+/* What the kernel puts in place of an instruction may not be there for children. */
+static void test_children(void **state) {
+        uint32_t index = add(*state, "return_after_nop", NULL);
+        int status;
+        pid_t pid;
+
+        for (unsigned i = 0; i < CALLS; i++)
+                return_after_nop();
+        pid = fork();
+        if (pid == 0) {
+                return_after_nop();
+                _exit(EXIT_SUCCESS);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        assert_counted(*state, index, CALLS + 1);
+        engine_remove(*state, index, NULL);
+}
+
 ENGINE_TESTS(returns) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_no_step, engine_setup, engine_teardown),
                 cmocka_unit_test_setup_teardown(test_other_tracer, engine_setup, engine_teardown),
                 cmocka_unit_test_setup_teardown(test_debugger, engine_setup, engine_teardown),
                 cmocka_unit_test_setup_teardown(test_nowhere, engine_setup, engine_teardown),
+                cmocka_unit_test_setup_teardown(test_children, engine_setup, engine_teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "test.h"
@@ -36,7 +38,6 @@ static void test_stepped(void **state) {
         assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0xf3, 0x0f, 0x1e, 0xfa); /* endbr64 */
         assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0x48, 0x89, 0xe5);       /* mov %rsp, %rbp */
         assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0xff, 0x25, 0, 0, 0, 0); /* jmp *(%rip) */
-        assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0x66, 0xe8, 0x00, 0x00); /* callw */
         assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0x0f, 0x05);             /* syscall */
         assert_kind(PROBE_STEPPED, PROBE_NOPS_CALL_10, 0x41, 0x5c);             /* pop %r12 */
 }
@@ -83,6 +84,60 @@ static void test_refused(void **state) {
                                           PROBE_NOPS_CALL_10));
 }
 
+/* Branches with operands of 16 bits, by whatever prefixes. */
+static void test_short_branches(void **state) {
+        assert_kind(PROBE_UNKNOWN, PROBE_NOPS_CALL_10, 0x66, 0xe8, 0x00, 0x00); /* callw */
+        assert_kind(PROBE_UNKNOWN, PROBE_NOPS_SHORT, 0x66, 0x48, 0xe8, 0, 0, 0, 0);
+        assert_kind(PROBE_UNKNOWN, PROBE_NOPS_SHORT, 0x66, 0x0f, 0x84, 0x00, 0x00);
+        assert_true(probe_code_is_refused((const uint8_t[]) { 0x66, 0x66, 0x48, 0xe8, 0 }, 5,
+                                          PROBE_NOPS_CALL_5));
+        assert_false(probe_code_is_refused((const uint8_t[]) { 0x66, 0x90 }, 2, PROBE_NOPS_CALL_5));
+}
+
+#ifdef __x86_64__
+
+static ProbeHarm harm_of(const uint8_t code[static 8]) {
+        int fd = memfd_create("code", MFD_CLOEXEC);
+        ProbeHarm harm;
+
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, code, 8), 8);
+        harm = probe_harm_at(fd, 0);
+        (void) close(fd);
+        return harm;
+}
+
+/* What the kernel (6.18) was seen to do in place of these. */
+static void test_mistaken(void **state) {
+        static const uint8_t mistaken[][8] = {
+                { 0xc5, 0xf9, 0x7f, 0x07 },             /* vmovdqa %xmm0, (%rdi): a jump */
+                { 0x62, 0xe2, 0x7d, 0x48, 0x7a, 0xc6 }, /* vpbroadcastb: a jump */
+                { 0xc5, 0xf8, 0xc2, 0xc1, 0x00 },       /* vcmpeqps: a return */
+                { 0xc4, 0xe2, 0x79, 0x9d, 0xc1 },       /* vfnmadd132ss: popf */
+                { 0x49, 0x90 },                         /* xchg %rax, %r8: nothing */
+                { 0x66, 0x41, 0x90 },                   /* xchg %ax, %r8w */
+        };
+        static const uint8_t right[][8] = {
+                { 0x90 },
+                { 0x66, 0x90 },
+                { 0xf3, 0x90 },
+                { 0x48, 0x90 },
+                { 0x41, 0x50 },
+                { 0x55 },
+                { 0xf3, 0x0f, 0x1e, 0xfa },
+        };
+
+        for (size_t i = 0; i < sizeof(mistaken) / sizeof(*mistaken); i++) {
+                assert_int_equal(harm_of(mistaken[i]), PROBE_ON_MISTAKEN);
+                assert_int_equal(probe_kind_of_code(mistaken[i], 8, PROBE_NOPS_SHORT),
+                                 PROBE_UNKNOWN);
+        }
+        for (size_t i = 0; i < sizeof(right) / sizeof(*right); i++)
+                assert_int_equal(harm_of(right[i]), PROBE_HARMLESS);
+}
+
+#endif
+
 static void test_nop_of_nine(void **state) {
 #define NOP9 0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00
         assert_kind(PROBE_EMULATED, PROBE_NOPS_CALL_10, NOP9);
@@ -128,7 +183,10 @@ int main(void) {
                 cmocka_unit_test(test_nop_of_five), cmocka_unit_test(test_nop_of_ten),
                 cmocka_unit_test(test_nop_of_nine), cmocka_unit_test(test_refused),
                 cmocka_unit_test(test_cut),         cmocka_unit_test(test_costs),
-                cmocka_unit_test(test_return),
+                cmocka_unit_test(test_return),      cmocka_unit_test(test_short_branches),
+#ifdef __x86_64__
+                cmocka_unit_test(test_mistaken),
+#endif
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -385,23 +385,18 @@ way nop_past_endbr_1
         ret
 end nop_past_endbr
 
-/* Its nop is reached with something below the stack pointer: from its cold part, from before it, from within. */
-function nop_cold.cold
-        .byte 0x0f, 0x1f, 0x44, 0x00, 0x00
-        mov -8(%rsp), %rax
+/* With a vector instruction, which the kernel takes for a jump. */
+function vector_entry
+        vmovdqa %xmm0, (%rdi)
         ret
-end nop_cold.cold
+end vector_entry
 
-function runs_on_to_nop
-        mov %rdi, -8(%rsp)
-        nop
-end runs_on_to_nop
-
-function nop_run_on_to
-        .byte 0x0f, 0x1f, 0x44, 0x00, 0x00
-        mov -8(%rsp), %rax
+function vector_past_endbr
+        endbr64
+        vmovdqa %xmm0, (%rdi)
+way vector_past_endbr_1
         ret
-end nop_run_on_to
+end vector_past_endbr
 
 function nop_loop
 1:      .byte 0x0f, 0x1f, 0x44, 0x00, 0x00
