@@ -66,6 +66,19 @@ static void write_map(Layout *layout, const struct bpf_map *map) {
         write_type(layout, bpf_map__btf_value_type_id(map));
 }
 
+/* What goes through the ring buffer, whose map has no types. */
+static void write_records(Layout *layout) {
+        static const char *const names[] = { "tlob_record", "tlob_stack_record",
+                                             "tlob_instance_record", "tlob_process_record" };
+
+        for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+                int id = btf__find_by_name_kind(layout->btf, names[i], BTF_KIND_STRUCT);
+
+                if (id > 0)
+                        write_type(layout, (uint32_t) id);
+        }
+}
+
 static void write_all(Layout *layout, const struct tlob_bpf *bpf) {
         const struct bpf_map *map;
 
@@ -73,6 +86,7 @@ static void write_all(Layout *layout, const struct tlob_bpf *bpf) {
                 write_map(layout, map);
         write_section(layout, ".bss");
         write_section(layout, ".data");
+        write_records(layout);
 }
 
 /* What bpf/carried.c reads. */

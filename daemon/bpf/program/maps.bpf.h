@@ -461,6 +461,11 @@ struct {
 	__uint(max_entries, 4096);
 } records SEC(".maps");
 
+/* What is in there, so that it is among the types of this file: see bpf/layout-hash.c. */
+const struct tlob_record *type_of_record;
+const struct tlob_instance_record *type_of_instance_record;
+const struct tlob_process_record *type_of_process_record;
+
 /* Of processes in units that are followed: apart from the others, which may come in floods. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
