@@ -166,6 +166,24 @@ static void test_shares_of_the_buffer(void **state) {
         assert_int_equal(engine_count(engine, REPORT_COMPLETION, a), 100);
 }
 
+/* Nor do the stacks of those that are lost take it: they sleep when they run over. */
+static void test_shares_of_who_sleeps(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t b = engine_add(
+                engine,
+                KEYS("Executable", "%v", "Function", "victim_b", "SleepingBudgetSec", "1us"), NULL);
+        uint32_t a = engine_add(engine, FUNCTION("a", "1us"), NULL);
+
+        victim_start(&victim, "repeat:40 ( repeat:100 ( b( sleep:20000 ) ) a( spin:2000 ) )");
+        victim_finish(&victim);
+        engine_collect(engine);
+        assert_true(engine_statistics(engine, b).counters.lost > 0);
+        assert_int_equal(engine_statistics(engine, a).counters.lost, 0);
+        assert_int_equal(engine_count(engine, REPORT_VIOLATION, a), 40);
+        assert_int_equal(engine_count(engine, REPORT_COMPLETION, a), 40);
+}
+
 /*
  * What the limit lets through comes back with time: one each two milliseconds, so that the buffer
  * has room for all of them, however long a slow machine takes.
@@ -309,15 +327,11 @@ static void test_self_is_left_out(void **state) {
 
 ENGINE_TESTS(flood) {
         const struct CMUnitTest tests[] = {
-                TEST(test_reading_comes_back),
-                TEST(test_flush_comes_back),
-                TEST(test_limit_balances),
-                TEST(test_limit_is_a_rate),
-                TEST(test_limit_of_all),
-                TEST(test_shares_of_the_buffer),
-                TEST(test_removal_of_what_was_not_reported),
-                TEST(test_a_place_is_full),
-                TEST(test_self_is_left_out),
+                TEST(test_reading_comes_back),   TEST(test_flush_comes_back),
+                TEST(test_limit_balances),       TEST(test_limit_is_a_rate),
+                TEST(test_limit_of_all),         TEST(test_shares_of_the_buffer),
+                TEST(test_shares_of_who_sleeps), TEST(test_removal_of_what_was_not_reported),
+                TEST(test_a_place_is_full),      TEST(test_self_is_left_out),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

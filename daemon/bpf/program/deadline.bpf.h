@@ -326,7 +326,10 @@ __noinline int window_check(__u32 slot, __u32 place, const struct snapshot *at, 
 	/* A window that began after the look at the clock has not run over. */
 	if (at->now >= READ_ONCE(w->start_ns) && window_judge(slot, place, at, &v, TLOB_N_ENDS)) {
 		v.id = window_number(binding, at->now);
+		/* Where it sleeps is told with its record, or not at all. */
 		if (state == TLOB_SLEEPING && v.id != TLOB_ID_SUPPRESSED)
+			v.has_room = limits_leave_room(b);
+		if (v.has_room)
 			stack_report(slot, v.id);
 		window_violate(slot, place, &v, at, state);
 		return 0;

@@ -19,6 +19,7 @@ struct verdict {
 	__u64 id;	 /* of the violation, TLOB_ID_SUPPRESSED: it is not reported */
 	__u32 budget;
 	__u32 exceeded;
+	bool has_room; /* for its record: limits_leave_room() was asked */
 };
 
 /*
@@ -296,7 +297,7 @@ __noinline int window_violate(__u32 slot, __u32 place, const struct verdict *v,
 	if (ran_out_asleep(t, v, state))
 		w->over_sleep = t->over_sleep = at->n_sleeps;
 	if (v->id == TLOB_ID_SUPPRESSED ||
-	    !limits_leave_room(bpf_map_lookup_elem(&bindings, &binding)))
+	    (!v->has_room && !limits_leave_room(bpf_map_lookup_elem(&bindings, &binding))))
 		return window_unreported(slot, place, v);
 	r = record_reserve(t, slot, place, v, at, state);
 	if (!r)
