@@ -9,7 +9,9 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <unistd.h>
 
+#include "bpf/backend.h"
 #include "engine.h"
 #include "report/cause.h"
 #include "test.h"
@@ -383,6 +385,26 @@ static void test_who_had_the_cpu_for_most_of_the_wait(void **state) {
         assert_peer(told.why_at_last.preempted_by, "victim", (pid_t) longest.tid);
 }
 
+/* Else each switch of the machine would look for whom it is on the way, for as long as it runs. */
+static void test_who_runs_waits_no_longer(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        const __u32 *n_waiters =
+                &((const BpfBackend *) engine->backend)->programs.bpf->bss->n_waiters;
+        bool is_none = false;
+
+        (void) add(engine, "BudgetSec", "1min");
+        victim_start(&victim, "a( say:inside spin:1000000000 )");
+        victim_expect(&victim, "inside");
+        victim_continue(&victim);
+        for (unsigned i = 0; i < 500 && !is_none; i++) {
+                (void) usleep(1000);
+                is_none = __atomic_load_n(n_waiters, __ATOMIC_RELAXED) == 0;
+        }
+        victim_finish(&victim);
+        assert_true(is_none);
+}
+
 ENGINE_TESTS(cause) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_a_sleeper_is_woken_by_the_clock, engine_setup,
@@ -407,6 +429,8 @@ ENGINE_TESTS(cause) {
                                                 engine_teardown),
                 cmocka_unit_test_setup_teardown(test_who_had_the_cpu_for_most_of_the_wait,
                                                 engine_setup, engine_teardown),
+                cmocka_unit_test_setup_teardown(test_who_runs_waits_no_longer, engine_setup,
+                                                engine_teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -167,6 +167,18 @@ static __always_inline __u64 holding_since(const struct tlob_cpu *c, struct task
 	return arrival > since ? arrival : since;
 }
 
+/* Is anybody in the list? Somebody may wait elsewhere: here, that is to cost next to nothing. */
+static __always_inline bool has_waiters(const struct tlob_cpu *c)
+{
+	__u32 any = 0;
+	int i;
+
+#pragma unroll
+	for (i = 0; i < TLOB_CPU_WAITERS_MAX; i++)
+		any |= c->waiters[i];
+	return any;
+}
+
 /*
  * The current task leaves this CPU, for which somebody may wait. Returns how many do. Global, as
  * above.
@@ -181,7 +193,7 @@ __noinline int waiters_credit(void)
 	__u64 since;
 	int i, n = 0;
 
-	if (!c)
+	if (!c || !has_waiters(c))
 		return 0;
 	by.now = bpf_ktime_get_ns();
 	by.kernel_tid = task->pid;
@@ -206,6 +218,29 @@ __noinline int waiters_credit(void)
 		__sync_fetch_and_add(&n_waiters, -1);
 	}
 	return n;
+}
+
+/* The task in that slot gets this CPU, and waits for it no longer. Global, as above. */
+__noinline int waiter_leaves(__u32 slot)
+{
+	struct tlob_task *t = bpf_map_lookup_elem(&tasks, &slot);
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct tlob_cpu *c = cpu_at(cpu);
+	int i;
+
+	if (!t || !c)
+		return 0;
+	t->listed = false;
+	/* If it was moved here, it is in the list of another CPU, until that is used. */
+	if (t->wait_cpu != cpu)
+		return 0;
+	for (i = 0; i < TLOB_CPU_WAITERS_MAX; i++)
+		if (c->waiters[i] == slot + 1) {
+			c->waiters[i] = 0;
+			__sync_fetch_and_add(&n_waiters, -1);
+			break;
+		}
+	return 0;
 }
 
 /* That CPU goes to another task, and somebody waits for it. */

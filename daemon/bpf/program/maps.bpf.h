@@ -61,7 +61,7 @@ __u64 n_missed_switches = 0;
 /* Tasks that were no longer asleep, though no hook had seen them wake up. */
 __u64 n_missed_wakeups = 0;
 
-/* Places in the lists of waiters that are taken, on all CPUs. */
+/* Places in the lists of waiters that are taken, on all CPUs: of tasks that wait, as a rule. */
 __u32 n_waiters = 0;
 
 /* Windows of tasks for which there was no slot. */

@@ -100,6 +100,8 @@ static __always_inline void task_gets_cpu(struct tlob_task *t, __u32 slot, struc
 		task_found_awake(t, task, now);
 	else if (t->state == TLOB_WAITING && !t->listed && task_has_windows(t))
 		waiter_arrives(slot, now);
+	if (t->listed)
+		waiter_leaves(slot);
 	task_enter(t, slot, TLOB_RUNNING, now);
 	t->arrived = true;
 }
