@@ -27,7 +27,6 @@
         BENCH_DEFINE_TARGET(kind##_bpftrace, begin)
 
 DEFINE_KIND(push, BENCH_PUSH);
-DEFINE_KIND(nop5, BENCH_NOP5);
 DEFINE_KIND(endbr64, BENCH_ENDBR64);
 DEFINE_KIND(guard, BENCH_GUARD);
 
@@ -62,7 +61,7 @@ static const char *const way_names[] = {
 static const struct {
         const char *name;
         void (*call[N_WAYS])(void);
-} kinds[] = { KIND(push), KIND(nop5), KIND(endbr64), KIND(guard) };
+} kinds[] = { KIND(push), KIND(endbr64), KIND(guard) };
 
 #define N_KINDS ELEMENTSOF(kinds)
 
@@ -148,9 +147,8 @@ static double call_ns(void (*call)(void)) {
         return (double) (bench_cpu_ns() - begin) / CALLS;
 }
 
-/* A function that bpftrace is not asked to measure. */
-static bool is_left_out(const Bench *bench, size_t kind, Way way) {
-        return way == WAY_BPFTRACE && (!bench->bpftrace || kinds[kind].call[way] == nop5_bpftrace);
+static bool is_left_out(const Bench *bench, Way way) {
+        return way == WAY_BPFTRACE && !bench->bpftrace;
 }
 
 static void run(const Bench *bench, unsigned n_rounds) {
@@ -161,7 +159,7 @@ static void run(const Bench *bench, unsigned n_rounds) {
                                 Way way = (turn + round) % N_WAYS;
                                 double ns;
 
-                                if (is_left_out(bench, kind, way))
+                                if (is_left_out(bench, way))
                                         continue;
                                 ns = call_ns(kinds[kind].call[way]);
                                 if (round > 0)

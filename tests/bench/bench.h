@@ -15,7 +15,6 @@
 /* Functions to be measured, one for each kind of first instruction. */
 #if defined(__x86_64__)
 #define BENCH_PUSH    "push %rbp\nmov %rsp, %rbp\npop %rbp"
-#define BENCH_NOP5    ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00"
 #define BENCH_ENDBR64 "endbr64\n" BENCH_PUSH
 /* With a look at the guard of the stack before it returns, as -fstack-protector makes it. */
 #define BENCH_GUARD                                                                                \

@@ -192,7 +192,6 @@ def scale_rows():
 
 ROWS = [
     Row("window", f"{WINDOW}: `push`", ratio("push.confined", "push.empty"), "x", 1.12),
-    Row("window", f"{WINDOW}: 5-byte nop", ratio("nop5.confined", "nop5.empty"), "x", 1.12),
     Row("window", f"{WINDOW}: `endbr64`, skipped",
         ratio("endbr64.confined", "endbr64.empty"), "x"),
     Row("window", f"{WINDOW}: `push`, of a function whose stack is protected",
@@ -201,14 +200,9 @@ ROWS = [
         difference("guard.confined", "guard.empty"), "ns"),
     Row("window", f"{WINDOW}: `push`, in time",
         difference("push.confined", "push.empty"), "ns"),
-    Row("window", f"{WINDOW}: 5-byte nop, in time",
-        difference("nop5.confined", "nop5.empty"), "ns"),
     Row("window", "a window, no unit filter, against two empty probes: `push`",
         ratio("push.window", "push.empty"), "x"),
-    Row("window", "a window, no unit filter, against two empty probes: 5-byte nop",
-        ratio("nop5.window", "nop5.empty"), "x"),
     Row("window", "two empty probes: `push`", median("push.empty"), "ns"),
-    Row("window", "two empty probes: 5-byte nop", median("nop5.empty"), "ns"),
 
     *piece_rows(),
 
