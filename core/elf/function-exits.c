@@ -30,6 +30,7 @@
 #include "elf/function-code.h"
 #include "elf/go-function.h"
 #include "elf/internal.h"
+#include "elf/section.h"
 #include "elf/unwind.h"
 
 #define PARTS_MAX 32
@@ -148,6 +149,21 @@ static bool name_is_continuation(const char *name, const char *own) {
         return n > 0 && strncmp(name, own, n) == 0 && strncmp(name + n, ".part.", 6) == 0;
 }
 
+/*
+ * Is it one of the linker's stubs, which jump to a function of another file? What .eh_frame has of
+ * them all is one function, whose stack nobody can describe.
+ */
+static bool is_stub(const Search *search, uint64_t address) {
+        static const char *const names[] = { ".plt", ".plt.sec", ".plt.got" };
+        GElf_Shdr header;
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                if (section_find_named(search->elf->elf, names[i], &header) &&
+                    address >= header.sh_addr && address - header.sh_addr < header.sh_size)
+                        return true;
+        return false;
+}
+
 /* Is the target of a jump without a frame a part of the function, 1, or another function, 0? */
 static int target_is_part(const Search *search, uint64_t target, FrameState frame) {
         _cleanup_free_ char *name = NULL;
@@ -186,7 +202,7 @@ static int judge_jump(Search *search, const Leave *leave, FrameState frame) {
                 return refuse_as(search, REFUSED_LOOP, "jumps back to its first instruction");
         if (find_part(search, leave->target) || frame == FRAME_OPEN)
                 return search_add_part(search, leave->target);
-        r = target_is_part(search, leave->target, frame);
+        r = is_stub(search, leave->target) ? 0 : target_is_part(search, leave->target, frame);
         if (r != 0)
                 return r < 0 ? r : search_add_part(search, leave->target);
         return add_tail_call(search, leave);
@@ -197,6 +213,8 @@ static int judge_branch(Search *search, const Leave *leave) {
                 return refuse_as(search, REFUSED_LOOP,
                                  "jumps back to its first instruction conditionally, so that a "
                                  "probe there would count each pass of the loop as a call");
+        if (!find_part(search, leave->target) && is_stub(search, leave->target))
+                return refuse(search, "can be left by a conditional jump to another function");
         return search_add_part(search, leave->target);
 }
 

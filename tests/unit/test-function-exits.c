@@ -122,6 +122,8 @@ static void test_tail_calls(void **state) {
         assert_exits(*state, "tail_call", 0, "can be left by a jump");
         assert_exits(*state, "pointer", 1, "can be left by a jump");
         assert_exits(*state, "hand_written", 1, "can be left by a jump");
+        assert_exits(*state, "hand_to_stub", 1, "can be left by a jump");
+        assert_refused(*state, "hand_to_stub_perhaps", "by a conditional jump to another function");
         assert_exits(*state, "to_itself", 1, "can be left by a jump");
         assert_refused(*state, "pointer_inside", "known only at run time and may be inside");
         assert_refused(*state, "pointer_by_table", "known only at run time and may be inside");

@@ -247,6 +247,27 @@ way hand_written_2
         ret
         .size hand_written, . - hand_written
 
+/* The same, by stubs of the linker, of which there is unwind information. */
+        .globl hand_to_stub
+        .type hand_to_stub, @function
+hand_to_stub:
+        test %edi, %edi
+        je 1f
+way hand_to_stub_1
+        jmp elsewhere@PLT
+1:      xor %eax, %eax
+way hand_to_stub_2
+        ret
+        .size hand_to_stub, . - hand_to_stub
+
+        .globl hand_to_stub_perhaps
+        .type hand_to_stub_perhaps, @function
+hand_to_stub_perhaps:
+        test %edi, %edi
+        je elsewhere@PLT
+        ret
+        .size hand_to_stub_perhaps, . - hand_to_stub_perhaps
+
         .globl no_size
         .type no_size, @function
 no_size:
