@@ -42,11 +42,15 @@ tlobctl suggest -j stripped --for=8s >/run/stripped.json
 holds "suggest: what is a request is found by its name" "$(cat /run/stripped.json)" 'any(.Name == "handle_request")'
 holds "suggest: and measured at its offset" "$(cat /run/stripped.json)" \
         '.[] | select(.Name == "handle_request") | .Start == $offset and .Windows > 5' --arg offset "$offset"
-tlobctl suggest stripped --for=8s >/run/stripped.txt
-sed 's/^/# /' /run/stripped.txt
+# Which of those that are called about as often is best depends on how long they had to wait meanwhile.
 mkdir -p "$etc/stripped.service.d"
-sed -n '/^# \/etc/,$p' /run/stripped.txt >"$etc/stripped.service.d/50-latency.conf"
-check "suggest: the drop-in names it for people" grep -qx '# handle_request' "$etc/stripped.service.d/50-latency.conf"
+is_named() {
+        tlobctl suggest stripped --for=8s >/run/stripped.txt
+        sed -n '/^# \/etc/,$p' /run/stripped.txt >"$etc/stripped.service.d/50-latency.conf"
+        grep -qx '# handle_request' "$etc/stripped.service.d/50-latency.conf"
+}
+check "suggest: the drop-in names it for people" until_true is_named
+sed 's/^/# /' /run/stripped.txt
 check "suggest: and has its build" grep -qx "BuildID=$build_id" "$etc/stripped.service.d/50-latency.conf"
 systemctl daemon-reload
 section=$(sed -n 's/^\[X-Tlob \(.*\)\]$/\1/p' "$etc/stripped.service.d/50-latency.conf" | head -n 1)
