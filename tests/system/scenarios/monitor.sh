@@ -183,13 +183,17 @@ shows_foreign() {
 check "someone's own binding is shown" until_true shows_foreign
 check "and not counted among ours" uses mark kernel
 
-# A crash.
-kill -KILL "$(systemctl show -P MainPID tlobd)"
-matches "after a crash the binding is still there" "$(cat $tlob/monitor)" "$victim"
-$victim '<x' sleep:800000000 '>x' >/dev/null
-systemctl reset-failed tlobd 2>/dev/null
-check "tlobd is back" systemctl start tlobd
-check "and what happened meanwhile is reported" until_true sees mark 1
+# A crash. Of three, as in measures().
+for _ in {1..3}; do
+        kill -KILL "$(systemctl show -P MainPID tlobd)"
+        matches "after a crash the binding is still there" "$(cat $tlob/monitor)" "$victim"
+        $victim '<x' sleep:800000000 '>x' >/dev/null
+        systemctl reset-failed tlobd 2>/dev/null
+        check "tlobd is back" systemctl start tlobd
+        ! until_true sees mark 1 || break
+        echo "# the monitor has lost track of the window: again"
+done
+check "and what happened meanwhile is reported" sees mark 1
 equal "once" "$(violations_of mark | jq length)" 1
 check "the binding was taken over" uses mark kernel
 measures "and is measured" mark
