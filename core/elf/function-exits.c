@@ -96,7 +96,7 @@ static int read_part(Search *search, uint64_t address, const FunctionCode **ret)
                 return r;
         search->n_parts++;
         if (part->runs_out)
-                return refuse_as(search, REFUSED_RUNS_ON, "runs on into the code after it");
+                return refuse(search, "runs on into the code after it");
         *ret = part;
         return 0;
 }
@@ -199,7 +199,7 @@ static int judge_jump(Search *search, const Leave *leave, FrameState frame) {
         if (leave->target == start && frame == FRAME_NONE)
                 return add_tail_call(search, leave);
         if (leave->target == start)
-                return refuse_as(search, REFUSED_LOOP, "jumps back to its first instruction");
+                return refuse(search, "jumps back to its first instruction");
         if (find_part(search, leave->target) || frame == FRAME_OPEN)
                 return search_add_part(search, leave->target);
         r = is_stub(search, leave->target) ? 0 : target_is_part(search, leave->target, frame);
@@ -210,9 +210,9 @@ static int judge_jump(Search *search, const Leave *leave, FrameState frame) {
 
 static int judge_branch(Search *search, const Leave *leave) {
         if (leave->target == search->parts[0].start)
-                return refuse_as(search, REFUSED_LOOP,
-                                 "jumps back to its first instruction conditionally, so that a "
-                                 "probe there would count each pass of the loop as a call");
+                return refuse(search,
+                              "jumps back to its first instruction conditionally, so that a "
+                              "probe there would count each pass of the loop as a call");
         if (!find_part(search, leave->target) && is_stub(search, leave->target))
                 return refuse(search, "can be left by a conditional jump to another function");
         return search_add_part(search, leave->target);

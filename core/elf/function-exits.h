@@ -21,8 +21,6 @@ typedef enum RefusalKind {
         REFUSED_NO_EXIT, /* there are none */
         REFUSED_RETURN,  /* there is nothing else but one of them, a return */
         REFUSED_JUMP,    /* the same, a jump to another function */
-        REFUSED_LOOP,    /* it comes back to its first instruction */
-        REFUSED_RUNS_ON, /* into the code after it */
 } RefusalKind;
 
 typedef struct FunctionRefusal {
