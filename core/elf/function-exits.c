@@ -159,7 +159,7 @@ static bool is_stub(const Search *search, uint64_t address) {
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++)
                 if (section_find_named(search->elf->elf, names[i], &header) &&
-                    address >= header.sh_addr && address - header.sh_addr < header.sh_size)
+                    section_contains(&header, address))
                         return true;
         return false;
 }

@@ -35,13 +35,17 @@ Elf_Scn *section_find_named(Elf *elf, const char *name, GElf_Shdr *ret) {
         return NULL;
 }
 
+bool section_contains(const GElf_Shdr *header, uint64_t address) {
+        return address >= header->sh_addr && address - header->sh_addr < header->sh_size;
+}
+
 bool section_has_code(Elf *elf, uint64_t address) {
         Elf_Scn *section = NULL;
         GElf_Shdr header;
 
         while ((section = elf_nextscn(elf, section)))
                 if (gelf_getshdr(section, &header) && (header.sh_flags & SHF_EXECINSTR) &&
-                    address >= header.sh_addr && address - header.sh_addr < header.sh_size)
+                    section_contains(&header, address))
                         return true;
         return false;
 }

@@ -13,6 +13,8 @@
 Elf_Scn *section_find(Elf *elf, uint32_t type, GElf_Shdr *ret);
 Elf_Scn *section_find_named(Elf *elf, const char *name, GElf_Shdr *ret);
 
+bool section_contains(const GElf_Shdr *header, uint64_t address);
+
 /* Is there code at that address, by the headers? Segments can have more in them than that. */
 bool section_has_code(Elf *elf, uint64_t address);
 
