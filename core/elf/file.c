@@ -354,10 +354,7 @@ uint64_t elf_file_place_entry(const ElfFile *elf, uint64_t offset) {
                 next += ENDBR64_SIZE;
         else if (probe_is_on_nop5(elf->fd, offset))
                 next += NOP5_SIZE;
-        if (next == offset || probe_is_on_nop5(elf->fd, next) ||
-            probe_harm_at(elf->fd, next) != PROBE_HARMLESS || probe_is_refused(elf->fd, next))
-                return offset;
-        return next;
+        return next == offset || probe_is_harmless(elf->fd, next) ? next : offset;
 }
 
 int elf_file_name_function(const ElfFile *elf, uint64_t address, char **ret) {

@@ -265,7 +265,7 @@ bool probe_is_on_nop5(int fd, uint64_t offset) {
         return is_on(fd, offset, is_nop5);
 }
 
-ProbeHarm probe_harm_at(int fd, uint64_t offset) {
+static ProbeHarm harm_of(const uint8_t *code, size_t size) {
         static bool (*const are_ones[PROBE_N_HARMS])(const uint8_t *code, size_t size) = {
                 [PROBE_ON_SYSTEM_CALL] = is_system_call,
                 [PROBE_ON_FLAGS] = is_saving_flags,
@@ -273,13 +273,24 @@ ProbeHarm probe_harm_at(int fd, uint64_t offset) {
                 [PROBE_ON_MISTAKEN] = is_mistaken,
         };
 
+        for (ProbeHarm harm = PROBE_HARMLESS + 1; size > 0 && harm < PROBE_N_HARMS; harm++)
+                if (are_ones[harm](code, size))
+                        return harm;
+        return PROBE_HARMLESS;
+}
+
+ProbeHarm probe_harm_at(int fd, uint64_t offset) {
+        uint8_t code[PROBE_CODE_MAX];
+
+        return harm_of(code, read_code(fd, offset, code));
+}
+
+bool probe_is_harmless(int fd, uint64_t offset) {
         uint8_t code[PROBE_CODE_MAX];
         size_t n = read_code(fd, offset, code);
 
-        for (ProbeHarm harm = PROBE_HARMLESS + 1; n > 0 && harm < PROBE_N_HARMS; harm++)
-                if (are_ones[harm](code, n))
-                        return harm;
-        return PROBE_HARMLESS;
+        return n == 0 || (!is_nop5(code, n) && harm_of(code, n) == PROBE_HARMLESS &&
+                          !probe_code_is_refused(code, n, probe_nops_of_kernel()));
 }
 
 bool probe_is_on_nop(int fd, uint64_t offset) {

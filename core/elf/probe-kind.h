@@ -78,6 +78,9 @@ typedef enum ProbeHarm {
 
 ProbeHarm probe_harm_at(int fd, uint64_t offset);
 
+/* None of these, no nop of five bytes, and nothing that this kernel refuses; by one look. */
+bool probe_is_harmless(int fd, uint64_t offset);
+
 /* Is it a nop of whatever length? */
 bool probe_is_on_nop(int fd, uint64_t offset);
 
