@@ -103,19 +103,10 @@ static bool skip_extended(Cursor *c) {
 }
 
 static bool skip_standard(Cursor *c, const Header *header, uint8_t opcode) {
-        static const uint8_t n_arguments[] = {
-                [DW_LNS_copy] = 0,
-                [DW_LNS_advance_pc] = 1,
-                [DW_LNS_advance_line] = 1,
-                [DW_LNS_set_file] = 1,
-                [DW_LNS_set_column] = 1,
-                [DW_LNS_negate_stmt] = 0,
-                [DW_LNS_set_basic_block] = 0,
-                [DW_LNS_const_add_pc] = 0,
-                [DW_LNS_fixed_advance_pc] = 1,
-                [DW_LNS_set_prologue_end] = 0,
-                [DW_LNS_set_epilogue_begin] = 0,
-                [DW_LNS_set_isa] = 1,
+        /* Of the others, none. */
+        static const uint8_t n_arguments[DW_LNS_set_isa + 1] = {
+                [DW_LNS_advance_pc] = 1, [DW_LNS_advance_line] = 1,     [DW_LNS_set_file] = 1,
+                [DW_LNS_set_column] = 1, [DW_LNS_fixed_advance_pc] = 1, [DW_LNS_set_isa] = 1,
         };
         uint8_t n = header->n_arguments[opcode];
 
