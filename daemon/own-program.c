@@ -2,23 +2,23 @@
 
 #include "own-program.h"
 
-#include <limits.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define OWN_PROGRAM "/proc/self/exe"
+#include "base/program.h"
 
-static char noted[PATH_MAX]; /* "": nothing */
+static char *noted; /* NULL: nothing */
 
 void own_program_note(void) {
-        ssize_t n = readlink(OWN_PROGRAM, noted, sizeof(noted) - 1);
-
-        noted[n > 0 ? n : 0] = '\0';
+        free(noted);
+        noted = NULL;
+        (void) program_of_process((uint32_t) getpid(), &noted);
 }
 
 bool own_program_is_replaced(void) {
         struct stat own, there;
 
-        return noted[0] != '\0' && stat(OWN_PROGRAM, &own) >= 0 && stat(noted, &there) >= 0 &&
+        return noted && stat("/proc/self/exe", &own) >= 0 && stat(noted, &there) >= 0 &&
                (own.st_ino != there.st_ino || own.st_dev != there.st_dev);
 }
