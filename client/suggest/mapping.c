@@ -32,11 +32,10 @@ void path_strip_deleted(char *path) {
                 path[n - m] = '\0';
 }
 
-static int parse(const char *line, Mapping *mapping) {
+static int take_name(const char *line, Mapping *mapping) {
         const char *name = strchr(line, '/');
 
-        if (!name || mapping->identity.inode == 0 ||
-            sscanf(line, "%*[0-9a-f]-%" SCNx64, &mapping->end) != 1)
+        if (!name || mapping->identity.inode == 0)
                 return -ENOENT;
         mapping->name = strndup(name, strcspn(name, "\n"));
         return mapping->name ? 0 : -ENOMEM;
@@ -46,6 +45,7 @@ int mapping_find(pid_t pid, uint64_t begin, Mapping *ret) {
         _cleanup_fclose_ FILE *f = NULL;
         _cleanup_free_ char *line = NULL;
         Mapping mapping = { .pid = pid };
+        FileMapping piece;
         char path[64];
         size_t size = 0;
         int r;
@@ -55,10 +55,12 @@ int mapping_find(pid_t pid, uint64_t begin, Mapping *ret) {
         if (!f)
                 return -errno;
         while (getline(&line, &size, f) > 0) {
-                if (!file_parse_mapping(line, &mapping.begin, &mapping.identity) ||
-                    mapping.begin != begin)
+                if (!file_parse_mapping(line, &piece) || piece.begin != begin)
                         continue;
-                r = parse(line, &mapping);
+                mapping.begin = begin;
+                mapping.end = piece.end;
+                mapping.identity = piece.identity;
+                r = take_name(line, &mapping);
                 if (r >= 0)
                         *ret = mapping;
                 return r;

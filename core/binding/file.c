@@ -28,28 +28,31 @@ FileStamp file_stamp_of(const struct stat *st) {
 }
 
 /* A line: "7f0000-7f1000 r-xp 00000000 08:01 1234      /usr/lib/libc.so.6". */
-bool file_parse_mapping(const char *line, uint64_t *ret_begin, MappedIdentity *ret) {
+bool file_parse_mapping(const char *line, FileMapping *ret) {
         unsigned major_number, minor_number;
-        uint64_t begin, inode;
+        FileMapping mapping;
+        uint64_t inode;
+        char may_execute;
 
-        if (sscanf(line, "%" SCNx64 "-%*s %*s %*s %x:%x %" SCNu64, &begin, &major_number,
-                   &minor_number, &inode) != 4)
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*2c%c%*c %" SCNx64 " %x:%x %" SCNu64,
+                   &mapping.begin, &mapping.end, &may_execute, &mapping.offset, &major_number,
+                   &minor_number, &inode) != 7)
                 return false;
-        *ret_begin = begin;
-        *ret = (MappedIdentity) { makedev(major_number, minor_number), inode };
+        mapping.is_code = may_execute == 'x';
+        mapping.identity = (MappedIdentity) { makedev(major_number, minor_number), inode };
+        *ret = mapping;
         return true;
 }
 
 static MappedIdentity find_mapping(uint64_t address) {
         _cleanup_fclose_ FILE *f = fopen("/proc/self/maps", "re");
         _cleanup_free_ char *line = NULL;
-        MappedIdentity identity;
-        uint64_t begin;
+        FileMapping mapping;
         size_t size = 0;
 
         while (f && getline(&line, &size, f) > 0)
-                if (file_parse_mapping(line, &begin, &identity) && begin == address)
-                        return identity;
+                if (file_parse_mapping(line, &mapping) && mapping.begin == address)
+                        return mapping.identity;
         return (MappedIdentity) {};
 }
 

@@ -36,8 +36,15 @@ static inline bool mapped_identity_equal(const MappedIdentity *a, const MappedId
 /* As this process sees it. It maps the file for a moment. */
 MappedIdentity file_identify_mapping(int fd);
 
-/* Reads device and inode from a line of /proc/PID/maps, and the address where it begins. */
-bool file_parse_mapping(const char *line, uint64_t *ret_begin, MappedIdentity *ret);
+/* What a line of /proc/PID/maps says. */
+typedef struct FileMapping {
+        uint64_t begin, end; /* addresses */
+        uint64_t offset;     /* of what lies at begin, in the file */
+        bool is_code;        /* it can be executed */
+        MappedIdentity identity;
+} FileMapping;
+
+bool file_parse_mapping(const char *line, FileMapping *ret);
 
 /*
  * The file that a binding was resolved in, as whoever sets its probes needs it: opened, and with

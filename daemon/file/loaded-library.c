@@ -66,13 +66,6 @@ static int accept(Search *search, const char *path, const MappedIdentity *mapped
         return search->has_usual || !search->usual;
 }
 
-/* 7f2c1a028000-7f2c1a1bd000 r-xp 00028000 fe:00 1234 /usr/lib/... */
-static bool is_executable(const char *line) {
-        const char *mode = strchr(line, ' ');
-
-        return mode && strnlen(mode, 4) == 4 && mode[3] == 'x';
-}
-
 /* Is it the name of the library, or one that a link of that name may lead to? */
 static bool is_like(const char *file, const char *name) {
         size_t n = strlen(name);
@@ -84,18 +77,17 @@ static int look_at_line(Search *search, char *line) {
         static const char deleted[] = " (deleted)";
         char link[PATH_MAX], *path, *slash, *end;
         const MappedIdentity *wanted;
-        MappedIdentity mapped;
-        uint64_t begin;
+        FileMapping mapped;
         int r;
 
         line[strcspn(line, "\n")] = '\0';
         path = strchr(line, '/');
         slash = path ? strrchr(path, '/') : NULL;
-        if (!slash || !is_executable(line) || !file_parse_mapping(line, &begin, &mapped) ||
-            mapped.inode == 0)
+        if (!slash || !file_parse_mapping(line, &mapped) || !mapped.is_code ||
+            mapped.identity.inode == 0)
                 return 0;
         end = strstr(slash, deleted);
-        wanted = end ? NULL : &mapped;
+        wanted = end ? NULL : &mapped.identity;
         if (end)
                 *end = '\0';
         if (!is_like(slash + 1, search->name))

@@ -52,14 +52,13 @@ static bool is_at_path(uint32_t pid, const MappedFile *file) {
 static void look_at_line(char *line, uint32_t pid, const MappedFile *file, FileMaps *maps) {
         static const char deleted[] = " (deleted)";
         size_t n = strcspn(line, "\n");
-        MappedIdentity identity;
-        uint64_t begin;
+        FileMapping mapping;
         const char *path;
 
         line[n] = '\0';
-        if (!file_parse_mapping(line, &begin, &identity) || identity.inode == 0)
+        if (!file_parse_mapping(line, &mapping) || mapping.identity.inode == 0)
                 return;
-        if (mapped_identity_equal(&identity, &file->identity)) {
+        if (mapped_identity_equal(&mapping.identity, &file->identity)) {
                 maps->is_mapped = true;
                 return;
         }
@@ -70,7 +69,7 @@ static void look_at_line(char *line, uint32_t pid, const MappedFile *file, FileM
         if (path[n] == '\0')
                 maps->is_mapped |= !file->path_is_others && is_at_path(pid, file);
         else if (streq(path + n, deleted))
-                note_old(pid, &identity, path, maps);
+                note_old(pid, &mapping.identity, path, maps);
 }
 
 int file_maps_of_process(uint32_t pid, const MappedFile *file, FileMaps *maps) {

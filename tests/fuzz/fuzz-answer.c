@@ -103,11 +103,10 @@ static void take_wired(Packet *packet, uint8_t kind) {
 
 static void take_line(const uint8_t *data, size_t size) {
         _cleanup_free_ char *line = strndup((const char *) data, size);
-        MappedIdentity identity;
-        uint64_t begin;
+        FileMapping mapping;
 
         fuzz_assert(line);
-        (void) file_parse_mapping(line, &begin, &identity);
+        (void) file_parse_mapping(line, &mapping);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

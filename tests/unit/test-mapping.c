@@ -19,16 +19,15 @@
 static uint64_t find_begin(pid_t pid, ino_t inode) {
         _cleanup_fclose_ FILE *f = NULL;
         _cleanup_free_ char *line = NULL;
-        MappedIdentity identity;
-        uint64_t begin;
+        FileMapping mapping;
         char path[64];
         size_t size = 0;
 
         (void) snprintf(path, sizeof(path), "/proc/%i/maps", pid);
         f = fopen(path, "re");
         while (f && getline(&line, &size, f) > 0)
-                if (file_parse_mapping(line, &begin, &identity) && identity.inode == inode)
-                        return begin;
+                if (file_parse_mapping(line, &mapping) && mapping.identity.inode == inode)
+                        return mapping.begin;
         return 0;
 }
 
