@@ -10,20 +10,33 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 
 static uint64_t time_ns(const struct timespec *time) {
         return (uint64_t) time->tv_sec * 1000000000 + (uint64_t) time->tv_nsec;
 }
 
-FileStamp file_stamp_of(const struct stat *st) {
+static uint64_t time_of_birth(int fd) {
+        struct statfs fs;
+        struct statx st;
+
+        if (fstatfs(fd, &fs) < 0 || (long) fs.f_type != OVERLAYFS_SUPER_MAGIC ||
+            statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &st) < 0 || !(st.stx_mask & STATX_BTIME))
+                return 0;
+        return (uint64_t) st.stx_btime.tv_sec * 1000000000 + st.stx_btime.tv_nsec;
+}
+
+FileStamp file_stamp_of(int fd, const struct stat *st) {
         return (FileStamp) {
                 .size = (uint64_t) st->st_size,
                 .mtime_ns = time_ns(&st->st_mtim),
                 .ctime_ns = time_ns(&st->st_ctim),
+                .born_ns = time_of_birth(fd),
         };
 }
 

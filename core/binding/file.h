@@ -14,10 +14,17 @@ typedef struct FileStamp {
         uint64_t size;
         uint64_t mtime_ns;
         uint64_t ctime_ns;
+        /*
+         * On an overlay, when the file of the layer was made: what is changed there is copied to
+         * the upper layer first, and programs run the copy from then on. 0: elsewhere, or it is not
+         * known.
+         */
+        uint64_t born_ns;
 } FileStamp;
 
+/* Of what is open there, which may be so by O_PATH; st is of it. */
 struct stat;
-FileStamp file_stamp_of(const struct stat *st);
+FileStamp file_stamp_of(int fd, const struct stat *st);
 
 /*
  * A file in /proc/PID/maps, whatever its path there: on some file systems (btrfs, overlayfs) device

@@ -116,7 +116,7 @@ int binding_resolve(Binding *binding, BindingFile **ret_file, char **ret_error) 
         resolved->device = st->st_dev;
         resolved->inode = st->st_ino;
         resolved->mapped = file_identify_mapping(file->fd);
-        resolved->stamp = file_stamp_of(st);
+        resolved->stamp = file_stamp_of(elf_file_fd(elf), st);
         r = free_and_strdup(&resolved->path, elf_file_path(elf));
         if (r < 0)
                 return r;

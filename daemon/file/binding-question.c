@@ -268,7 +268,7 @@ static int is_same_file(const Binding *binding, char **ret_path, FileStamp *ret_
         if (ret_path)
                 (void) root_path_of_fd(fd, ret_path);
         if (ret_stamp)
-                *ret_stamp = file_stamp_of(&st);
+                *ret_stamp = file_stamp_of(fd, &st);
         return st.st_dev == binding->resolved.device && st.st_ino == binding->resolved.inode;
 }
 
@@ -302,7 +302,8 @@ int answer_take_current(Packet *answer, const Binding *binding, FileStamp *ret_n
         if (!is_same)
                 return FILE_IS_OTHER;
         if (now.size != binding->resolved.stamp.size ||
-            now.mtime_ns != binding->resolved.stamp.mtime_ns)
+            now.mtime_ns != binding->resolved.stamp.mtime_ns ||
+            now.born_ns != binding->resolved.stamp.born_ns)
                 return FILE_IS_REWRITTEN;
         return now.ctime_ns != binding->resolved.stamp.ctime_ns ? FILE_IS_TOUCHED : FILE_IS_SAME;
 }

@@ -61,7 +61,7 @@ typedef enum FileChange {
         FILE_IS_SAME,
         /* its mode, owner or links: what is in it was written when it was before */
         FILE_IS_TOUCHED,
-        FILE_IS_REWRITTEN, /* in place */
+        FILE_IS_REWRITTEN, /* in place, or copied to another layer of an overlay */
         FILE_IS_OTHER,     /* it is another one, or none */
 } FileChange;
 

@@ -8,6 +8,7 @@ void packet_put_stamp(Packet *packet, const FileStamp *stamp) {
         packet_put_number(packet, stamp->size);
         packet_put_number(packet, stamp->mtime_ns);
         packet_put_number(packet, stamp->ctime_ns);
+        packet_put_number(packet, stamp->born_ns);
 }
 
 FileStamp packet_take_stamp(Packet *packet) {
@@ -16,6 +17,7 @@ FileStamp packet_take_stamp(Packet *packet) {
         stamp.size = packet_take_number(packet);
         stamp.mtime_ns = packet_take_number(packet);
         stamp.ctime_ns = packet_take_number(packet);
+        stamp.born_ns = packet_take_number(packet);
         return stamp;
 }
 

@@ -184,7 +184,7 @@ static void test_compare(void **state) {
         binding->resolved.inner_path = strdup(path);
         binding->resolved.device = st.st_dev;
         binding->resolved.inode = st.st_ino;
-        binding->resolved.stamp = file_stamp_of(&st);
+        binding->resolved.stamp = file_stamp_of(fd, &st);
         assert_int_equal(compare(*state, binding, &now), FILE_IS_SAME);
         binding->resolved.stamp.ctime_ns--;
         assert_int_equal(compare(*state, binding, &now), FILE_IS_TOUCHED);

@@ -245,6 +245,29 @@ check "it is started again, as another one" systemctl restart t
 check "it is measured there" grows t.service/a
 systemctl stop t
 
+# Another owner, as programs that start containers may give it: on an overlay, what runs from then on is a copy.
+mkdir -p "$run/lower" "$run/upper" "$run/work" "$programs/overlay"
+cp "$before" "$run/lower/program"
+mount -t overlay overlay -o "lowerdir=$run/lower,upperdir=$run/upper,workdir=$run/work" "$programs/overlay"
+copied="$programs/overlay/program"
+check "a binding on an overlay" tlobctl add-binding copied --executable="$copied" --function=request --budget=1s
+pause 1.5
+"$copied" >/dev/null
+equal "it is measured there" "$(binding copied Windows)" 1
+chown 1:1 "$copied"
+counts_copy() {
+        "$copied" >/dev/null && [ "$(binding copied Windows)" -ge 2 ]
+}
+check "and in the copy that its new owner makes of it" until_true counts_copy
+n=$(binding copied Windows)
+chown 2:2 "$copied"
+pause 1.5
+"$copied" >/dev/null
+equal "which stays what it is then" "$(binding copied Windows)" $((n + 1))
+tlobctl remove-binding copied
+pause 1.5
+umount "$programs/overlay"
+
 rm -r /run/t-calls "$programs" "$etc/t.service" "$etc/s.service" "$etc/w.service" "$etc/c@.service" /etc/tlob/bindings.d/replaced.conf
 systemctl daemon-reload
 finish
