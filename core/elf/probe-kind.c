@@ -281,8 +281,9 @@ static ProbeHarm harm_of(const uint8_t *code, size_t size) {
 
 ProbeHarm probe_harm_at(int fd, uint64_t offset) {
         uint8_t code[PROBE_CODE_MAX];
+        size_t n = read_code(fd, offset, code);
 
-        return harm_of(code, read_code(fd, offset, code));
+        return harm_of(code, n);
 }
 
 bool probe_is_harmless(int fd, uint64_t offset) {
