@@ -104,6 +104,12 @@ static bool is_nop5(const uint8_t *code, size_t size) {
         return size_of_known_nop(code, size) == NOP5_SIZE;
 }
 
+bool probe_code_may_become_call(const uint8_t *code, size_t size) {
+        size_t nop = size_of_known_nop(code, size);
+
+        return nop == NOP5_SIZE || nop == NOP10_SIZE;
+}
+
 /* Where the instruction goes on behind its prefixes. */
 static size_t skip_prefixes(const uint8_t *code, size_t size) {
         size_t n = 0;

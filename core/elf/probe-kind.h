@@ -84,6 +84,9 @@ bool probe_is_harmless(int fd, uint64_t offset);
 /* Is it a nop of whatever length? */
 bool probe_is_on_nop(int fd, uint64_t offset);
 
+/* Is it one of the nops that some kernel replaces with a call, when it has a probe? */
+bool probe_code_may_become_call(const uint8_t *code, size_t size);
+
 /* What a probe takes from whoever runs into it, on the machine where that was measured. */
 typedef struct ProbePrices {
         uint64_t ns[PROBE_N_KINDS]; /* 0: not known */

@@ -11,6 +11,7 @@
 #include "file/binding-question.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sys/stat.h>
 
 #include "base/sentence.h"
@@ -19,6 +20,7 @@
 #include "binding/resolve.h"
 #include "file/loaded-library.h"
 #include "file/maps.h"
+#include "file/patches.h"
 #include "file/processes.h"
 #include "file/resolved-packet.h"
 
@@ -149,6 +151,26 @@ static int learn_library(Binding *binding) {
         return r == -ENOENT ? 0 : r;
 }
 
+/* Returns 0, -ETXTBSY if a process has other code there, or another negative errno. */
+static int check_patches(const Binding *binding, const BindingFile *file, char **ret_error) {
+        const ElfSite *start = &binding->resolved.sites.start;
+        Patch patch;
+        int r;
+
+        if (!binding->unit || !binding_has_file(binding))
+                return 0;
+        r = patches_find(binding, file->fd, &patch);
+        if (r <= 0)
+                return r;
+        return sentence_error(-ETXTBSY, ret_error,
+                              "Process %u of %s has other code at 0x%" PRIx64 "%s%s%s than %s, as "
+                              "hooks and live patches write it, and a probe there would crash "
+                              "it: 'tlobctl reload' looks again",
+                              patch.pid, binding->unit, patch.offset,
+                              start->function ? ", in " : "", start->function ?: "",
+                              start->function ? "," : "", binding->resolved.path);
+}
+
 static int answer_resolve(Packet *question, Packet *answer, int *ret_fd) {
         _cleanup_(binding_file_freep) BindingFile *file = NULL;
         _cleanup_(binding_freep) Binding *binding = NULL;
@@ -162,6 +184,8 @@ static int answer_resolve(Packet *question, Packet *answer, int *ret_fd) {
         if (r < 0)
                 return r;
         r = binding_resolve(binding, &file, &error);
+        if (r >= 0)
+                r = check_patches(binding, file, &error);
         /* What is wrong with a file on the machine need not be with that of the container. */
         if (r < 0 && r != -ENOMEM && binding->executable && binding_awaits_container(binding)) {
                 free(TAKE_PTR(error));

@@ -206,6 +206,11 @@ static void fail(Manager *m, Binding *binding, int r, const char *error) {
                 manager_set_state(m, binding, BINDING_WAITING, error);
                 return;
         }
+        /* Its next process has no hook yet when it starts, and would set one over the probe. */
+        if (r == -ETXTBSY) {
+                manager_give_up(m, binding, strdup(error ?: strerror(-r)));
+                return;
+        }
         reason = sentence_make("%s: %s", binding->source.place ?: binding->name,
                                error ?: strerror(-r));
         manager_set_state(m, binding, BINDING_FAILED, reason);
