@@ -139,9 +139,21 @@ static const ManagerObserver observer = {
         .take_turn = take_turn,
 };
 
+/*
+ * The bus holds back what others broadcast in the name of systemd; but everybody may address a
+ * signal to one connection, and sd-bus does not know who has a name. What is meant for us is
+ * broadcast.
+ */
+static int ignore_addressed_signal(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_is_signal(m, NULL, NULL) > 0 && sd_bus_message_get_destination(m);
+}
+
 static int attach(Bus *bus, sd_bus *connection) {
         int r;
 
+        r = sd_bus_add_filter(connection, NULL, ignore_addressed_signal, NULL);
+        if (r < 0)
+                return r;
         /* At the very end systemd is asked why, and what is reported as the bindings go is sent. */
         r = sd_bus_set_close_on_exit(connection, false);
         if (r < 0)

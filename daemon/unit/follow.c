@@ -126,10 +126,16 @@ static int on_unit_removed(sd_bus_message *m, void *userdata, sd_bus_error *erro
         if (!unit)
                 return 0;
 
-        /* It runs again already. */
+        /*
+         * It runs again already. Unless that cgroup is not systemd's, which loads it for each
+         * question, and unloads it again.
+         */
         if (unit->info.cgroup_path && units->cgroup_root >= 0 &&
-            cgroup_path_get_id(units->cgroup_root, unit->info.cgroup_path, &id, &level) >= 0)
+            cgroup_path_get_id(units->cgroup_root, unit->info.cgroup_path, &id, &level) >= 0 &&
+            id != unit->gone_with) {
+                unit->gone_with = id;
                 return unit_ask(unit);
+        }
         if (unit->info.cgroup_id)
                 unit_set_stopped(unit);
         /* One with files of its own stays, to be told of as one that does not run. */

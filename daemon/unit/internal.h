@@ -36,10 +36,11 @@ struct Unit {
         bool own_files; /* it is followed for files that are for it alone */
         unsigned round; /* the last refresh in which it was to be followed */
 
-        bool in_vain;  /* it was asked for, and nobody answered */
-        bool is_kept;  /* it runs, but systemd cannot load its files any more */
-        UnitInfo info; /* name NULL: nothing is known yet */
-        UnitInfo next; /* as far as it has been answered */
+        bool in_vain;       /* it was asked for, and nobody answered */
+        uint64_t gone_with; /* its cgroup, when it was unloaded and asked for nevertheless; or 0 */
+        bool is_kept;       /* it runs, but systemd cannot load its files any more */
+        UnitInfo info;      /* name NULL: nothing is known yet */
+        UnitInfo next;      /* as far as it has been answered */
 
         UnitQuestion questions[UNIT_QUESTIONS_MAX];
         unsigned n_questions; /* under way */

@@ -198,6 +198,8 @@ static void take_answers(Unit *unit) {
         unit->info = unit->next;
         unit->next = (UnitInfo) {};
         unit->is_kept = false;
+        if (unit->info.cgroup_id > 0)
+                unit->gone_with = 0;
         tell(unit, &before);
         unit_info_done(&before);
         /* The files of an alias are those of the unit. */

@@ -191,18 +191,35 @@ FakeUnit *add_unit(const char *name, const char *text) {
         return unit;
 }
 
+static void send_as(const char *sender, const char *destination, const char *path,
+                    const char *interface, const char *member, const char *types, va_list ap) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        sd_bus *bus = systemd.fixture->client;
+
+        assert_true(sd_bus_message_new_signal(bus, &m, path, interface, member) >= 0);
+        assert_true(sd_bus_message_appendv(m, types, ap) >= 0);
+        assert_true(sd_bus_message_set_sender(m, sender) >= 0);
+        if (destination)
+                assert_true(sd_bus_message_set_destination(m, destination) >= 0);
+        assert_true(sd_bus_send(bus, m, NULL) >= 0);
+}
+
 void send_signal(const char *path, const char *interface, const char *member, const char *types,
                  ...) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         va_list ap;
 
-        assert_true(sd_bus_message_new_signal(systemd.fixture->client, &m, path, interface,
-                                              member) >= 0);
         va_start(ap, types);
-        assert_true(sd_bus_message_appendv(m, types, ap) >= 0);
+        send_as(SYSTEMD, NULL, path, interface, member, types, ap);
         va_end(ap);
-        assert_true(sd_bus_message_set_sender(m, SYSTEMD) >= 0);
-        assert_true(sd_bus_send(systemd.fixture->client, m, NULL) >= 0);
+}
+
+void forge_signal(const char *path, const char *interface, const char *member, const char *types,
+                  ...) {
+        va_list ap;
+
+        va_start(ap, types);
+        send_as(":1.99", ":1.1", path, interface, member, types, ap);
+        va_end(ap);
 }
 
 void unit_changes(const char *name) {

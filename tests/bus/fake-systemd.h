@@ -63,6 +63,10 @@ void send_signal(const char *path, const char *interface, const char *member, co
                  ...);
 void unit_changes(const char *name);
 
+/* The same by somebody else, who addresses it to the daemon. */
+void forge_signal(const char *path, const char *interface, const char *member, const char *types,
+                  ...);
+
 /* It was executed anew, and is on the bus again. */
 void systemd_comes_back(void);
 

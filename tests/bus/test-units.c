@@ -381,36 +381,6 @@ static void test_broken(void **state) {
         assert_state("b", BINDING_ACTIVE);
 }
 
-static void test_odd_signals(void **state) {
-        FakeUnit *unit = add_unit("x.service", SECTION("5ms"));
-
-        reload();
-        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "JobRemoved", "s", "x.service");
-        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "UnitRemoved", "u", 1);
-        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "UnitRemoved", "so", "nosuch.service", "/");
-        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "Reloading", "s", "yes");
-        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "Reloading", "b", 1);
-        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "Reloading", "b", 1);
-        send_signal(SYSTEMD_PATH "/unit", "org.freedesktop.DBus.Properties", "PropertiesChanged",
-                    "sa{sv}as", SYSTEMD ".Unit", 0, 0);
-        unit_changes("nosuch.service");
-        /* All units are forgotten for a moment while systemd reads its files. */
-        unit->cgroup = "/";
-        unit_changes("x.service");
-        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "UnitRemoved", "so", "x.service", "/");
-        fixture_run(systemd.fixture);
-        assert_state("x.service/a", BINDING_ACTIVE);
-
-        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "Reloading", "b", 0);
-        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "UnitFilesChanged", "");
-        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "Reloading", "b", 0);
-        fixture_run(systemd.fixture);
-        assert_false(manager_is_reloading(systemd.fixture->manager));
-        send_signal(SYSTEMD_PATH, SYSTEMD ".Manager", "UnitRemoved", "so", "x.service", "/");
-        fixture_run(systemd.fixture);
-        assert_state("x.service/a", BINDING_WAITING);
-}
-
 /* As long as units are not asked about, one look is enough for all. */
 static void test_reloads_at_once(void **state) {
         add_unit("x.service", SECTION("5ms"));
@@ -571,7 +541,6 @@ int main(void) {
                 TEST(test_alias),
                 TEST(test_program),
                 TEST(test_broken),
-                TEST(test_odd_signals),
                 TEST(test_reloads_at_once),
                 TEST(test_nothing_new),
                 TEST(test_joined_reloads),
