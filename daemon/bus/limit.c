@@ -33,8 +33,10 @@
 
 #define STRING_MAX 4096 /* bytes: more than any name that is used here */
 
-#define ANSWERS_MAX       (UINT64_C(16) << 20) /* bytes that wait */
-#define ANSWER_SIZE       1024                 /* of a binding or violation in a list */
+#define ANSWERS_MAX (UINT64_C(16) << 20) /* bytes that wait */
+/* The message bus ends the connection of whoever sends it one that is too long (32 MiB). */
+#define ANSWER_MAX        (UINT64_C(24) << 20)
+#define ANSWER_SIZE       1024 /* of a binding or violation in a list */
 #define ANSWER_SIZE_WHOLE 4096 /* of a binding with all its properties, and of all other answers */
 
 #define CALLER_USEC  INT64_C(1000000)
@@ -56,7 +58,9 @@ static bool queue_is_stalled(Bus *bus, uint64_t length) {
         uint64_t now = now_usec(), before = limits->length;
 
         limits->length = length;
-        if (length < before)
+        if (length == 0)
+                limits->unsent_answers = 0;
+        else if (length < before)
                 limits->unsent_answers = limits->unsent_answers * length / before;
         if (length <= QUEUE_IS_LONG) {
                 limits->long_since_usec = 0;
@@ -237,6 +241,10 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (is_too_long(m))
                 return refuse(bus, m, length, "A path or string in this call is too long");
         size = changes ? 0 : estimate_answer(bus, m);
+        if (size > ANSWER_MAX)
+                return refuse(bus, m, length,
+                              "There are too many bindings for one reply; ask for those that are "
+                              "meant, by their names");
         if (!changes && length > 0 && bus->limits.unsent_answers + size > ANSWERS_MAX)
                 return refuse(bus, m, length,
                               "Too many replies from tlobd wait to be read; try again later");

@@ -243,34 +243,74 @@ static void test_a_key_that_is_too_long(void **state) {
         assert_in_range(strlen(error.message), 64, 200);
 }
 
+/* That file has so many bindings. */
+static void write_bindings(Fixture *f, unsigned file, unsigned n) {
+        _cleanup_free_ char *text = NULL;
+        char name[32];
+        size_t size;
+        FILE *out = open_memstream(&text, &size);
+
+        assert_non_null(out);
+        for (unsigned i = 0; i < n; i++)
+                (void) fprintf(out,
+                               "[Binding b%u]\nExecutable=libc.so.6\nFunction=fsync\n"
+                               "BudgetSec=1s\n",
+                               file * n + i);
+        assert_ok(fclose(out));
+        (void) snprintf(name, sizeof(name), "bindings.d/%u.conf", file);
+        fixture_write(f, 0, name, text);
+}
+
+static void reload(Fixture *f) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+
+        assert_ok(fixture_call(f, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE, "Reload", &error, NULL,
+                               NULL));
+}
+
+static int get_all(Fixture *f, sd_bus_error *error) {
+        return fixture_call(f, TLOB_BUS_PATH, "org.freedesktop.DBus.ObjectManager",
+                            "GetManagedObjects", error, NULL, NULL);
+}
+
 /* Far more sections than there is room for: those without room cost next to nothing. */
 static void test_a_large_configuration(void **state) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         Fixture *f = *state;
 
         fixture_write(f, 0, "tlobd.conf", "[Daemon]\nBindingsMax=50\n");
-        for (unsigned file = 0; file < 4; file++) {
-                _cleanup_free_ char *text = NULL;
-                char name[32];
-                size_t size;
-                FILE *out = open_memstream(&text, &size);
-
-                assert_non_null(out);
-                for (unsigned i = 0; i < 10000; i++)
-                        (void) fprintf(out,
-                                       "[Binding b%u]\nExecutable=libc.so.6\nFunction=fsync\n"
-                                       "BudgetSec=1s\n",
-                                       file * 10000 + i);
-                assert_ok(fclose(out));
-                (void) snprintf(name, sizeof(name), "bindings.d/%u.conf", file);
-                fixture_write(f, 0, name, text);
-        }
+        for (unsigned file = 0; file < 4; file++)
+                write_bindings(f, file, 10000);
         (void) alarm(30);
-        assert_ok(fixture_call(f, TLOB_BUS_PATH, TLOB_BUS_MANAGER_INTERFACE, "Reload", &error, NULL,
-                               NULL));
+        reload(f);
         (void) alarm(0);
         assert_int_equal(manager_bindings(f->manager)->n, 40000);
         assert_int_equal(binding_table_count(manager_bindings(f->manager), BINDING_ACTIVE), 50);
+
+        /* The bus would end our connection if they were all in one message. */
+        assert_true(get_all(f, &error) < 0);
+        assert_true(sd_bus_error_has_name(&error, SD_BUS_ERROR_LIMITS_EXCEEDED));
+        assert_non_null(strstr(error.message, "too many bindings"));
+}
+
+/* However much was answered before, if none of it waits any more. */
+static void test_answers_that_were_read(void **state) {
+        Fixture *f = *state;
+
+        fixture_write(f, 0, "tlobd.conf", "[Daemon]\nBindingsMax=50\n");
+        write_bindings(f, 0, 1000);
+        reload(f);
+        for (unsigned i = 0; i < 1000 && n_queued(f) == 0; i++) {
+                call_list(f);
+                while (turn_server(f))
+                        ;
+        }
+        assert_true(n_queued(f) > 0);
+        call_list(f);
+        while (turn_server(f))
+                ;
+        fixture_run(f);
+        assert_int_equal(undelivered(f, "answers"), 0);
 }
 
 static int setup_many_violations(void **state) {
@@ -493,6 +533,7 @@ int main(void) {
                 TEST(test_a_call_that_is_too_long),
                 TEST(test_a_key_that_is_too_long),
                 TEST(test_a_large_configuration),
+                TEST(test_answers_that_were_read),
                 TEST(test_all_properties_are_of_one_reading),
                 cmocka_unit_test_setup_teardown(test_an_answer_has_its_limit, setup_many_violations,
                                                 fixture_teardown),
