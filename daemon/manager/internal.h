@@ -94,6 +94,7 @@ struct Manager {
         Units *units;
         bool reloading;
         bool reload_again; /* asked for while it was going on */
+        bool forgives;     /* see manager_forgive() */
         bool is_ready;     /* the configuration has been read once */
         bool is_settling;  /* it has been read, and their units and files are still looked at */
         size_t n_known;    /* bindings, the first ones, whose units systemd has told of since */

@@ -107,8 +107,8 @@ void manager_stop(Manager *manager);
 int manager_reload(Manager *manager);
 
 /*
- * Somebody asks for all that is configured: with the next reload, also bindings get their probes
- * again that were too dear, or whose unit has crashed.
+ * Somebody asks for all that is configured: with the next reload that can be applied, also bindings
+ * get their probes again that were too dear, or whose unit has crashed.
  */
 void manager_forgive(Manager *manager);
 

@@ -155,6 +155,10 @@ static void refuse_config(Manager *m, Config *config) {
         log_error("Part of the configuration cannot be read: all bindings stay as they were.");
 }
 
+void manager_forgive(Manager *m) {
+        m->forgives = true;
+}
+
 /* All that is needed is known but for files. */
 static int finish_reload(Manager *m) {
         Config *config = NULL;
@@ -173,6 +177,9 @@ static int finish_reload(Manager *m) {
         else {
                 manager_take_instances(m);
                 manager_forget_failures(m);
+                if (m->forgives)
+                        manager_forget_given_up(m);
+                m->forgives = false;
                 manager_apply_config(m, config);
                 load_templates(m);
                 log_info("Bindings that are configured: %zu.", m->config->bindings.n);

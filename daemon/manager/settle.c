@@ -132,6 +132,8 @@ int manager_try_to_settle(Manager *m, Binding *binding, char **ret_error) {
         r = manager_prepare_binding(m, binding, &file, &runs, ret_error);
         if (r == -EAGAIN)
                 return wait_for_root(m, binding, runs, ret_error);
+        if (error_may_pass(r))
+                try_again_later(m, binding);
         if (r < 0)
                 return r;
         if (!file)
@@ -259,7 +261,7 @@ void manager_give_up(Manager *m, Binding *binding, char *why) {
         manager_settle_binding(m, binding);
 }
 
-void manager_forgive(Manager *m) {
+void manager_forget_given_up(Manager *m) {
         for (size_t i = 0; i < m->config->bindings.n; i++) {
                 BindingMeasurement *measurement = &m->config->bindings.items[i]->measurement;
 

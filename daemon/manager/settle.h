@@ -36,9 +36,12 @@ void manager_set_active(Manager *manager, Binding *binding);
 void manager_drop_former(Manager *manager, Binding *binding);
 
 /*
- * Takes its probes away until manager_forgive(). why: a sentence, which is taken over; NULL: there
- * was no memory for it, and nothing changes.
+ * Takes its probes away until manager_forget_given_up(). why: a sentence, which is taken over;
+ * NULL: there was no memory for it, and nothing changes.
  */
 void manager_give_up(Manager *manager, Binding *binding, char *why);
+
+/* Of all bindings: the next time that they are settled, they may have their probes again. */
+void manager_forget_given_up(Manager *manager);
 
 #endif
