@@ -37,6 +37,15 @@ static bool has_comment(const char *value) {
         return false;
 }
 
+/* The next line would be part of it. */
+static bool is_continued(const char *value, size_t n) {
+        size_t n_backslashes = 0;
+
+        while (n_backslashes < n && value[n - 1 - n_backslashes] == '\\')
+                n_backslashes++;
+        return n_backslashes % 2 == 1;
+}
+
 int key_check_text(const BindingKey *key, const char *value, char **ret_error) {
         size_t n = strlen(value);
 
@@ -48,6 +57,10 @@ int key_check_text(const BindingKey *key, const char *value, char **ret_error) {
                 return sentence_error(-EINVAL, ret_error,
                                       "%s=%s begins or ends with white space: remove it", key->name,
                                       value);
+        if (is_continued(value, n))
+                return sentence_error(-EINVAL, ret_error,
+                                      "%s=%s ends with a backslash, which would continue the line",
+                                      key->name, value);
         if (has_comment(value))
                 return sentence_error(-EINVAL, ret_error,
                                       "%s=%s has white space before a semicolon, which would begin "

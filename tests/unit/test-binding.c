@@ -180,6 +180,7 @@ static void test_bad_values(void **state) {
                 { "Executable", " /bin/x", -EINVAL, "neither" },
                 { "Executable", "/bin/x ", -EINVAL, "white space" },
                 { "Executable", "/bin/x ;y", -EINVAL, "semicolon" },
+                { "Executable", "/bin/x\\", -EINVAL, "ends with a backslash" },
                 { "Start", "return", -EINVAL, "only Stop=" },
                 { "Function", "return", -EINVAL, "Function=return" },
                 { "Start", "a b", -EINVAL, "Start=a b" },
@@ -200,7 +201,6 @@ static void test_bad_values(void **state) {
                 { "Required", "maybe", -EINVAL, "neither yes nor no" },
         };
         _cleanup_(binding_freep) Binding *binding = make("x");
-        char longest[BINDING_VALUE_MAX + 2];
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 _cleanup_free_ char *error = NULL;
@@ -211,6 +211,11 @@ static void test_bad_values(void **state) {
                 if (!streq(cases[i].key, "Function"))
                         assert_get(binding, cases[i].key, NULL);
         }
+}
+
+static void test_long_values(void **state) {
+        _cleanup_(binding_freep) Binding *binding = make("x");
+        char longest[BINDING_VALUE_MAX + 2];
 
         memset(longest, 'f', sizeof(longest) - 1);
         longest[sizeof(longest) - 1] = '\0';
@@ -455,13 +460,21 @@ static void test_key(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_key),         cmocka_unit_test(test_names),
-                cmocka_unit_test(test_defaults),    cmocka_unit_test(test_keys),
-                cmocka_unit_test(test_function),    cmocka_unit_test(test_build_id),
-                cmocka_unit_test(test_bad_values),  cmocka_unit_test(test_paths_of_a_process),
-                cmocka_unit_test(test_check),       cmocka_unit_test(test_minimum),
-                cmocka_unit_test(test_resolve),     cmocka_unit_test(test_errors),
-                cmocka_unit_test(test_state),       cmocka_unit_test(test_nothing_stays_behind),
+                cmocka_unit_test(test_key),
+                cmocka_unit_test(test_names),
+                cmocka_unit_test(test_defaults),
+                cmocka_unit_test(test_keys),
+                cmocka_unit_test(test_function),
+                cmocka_unit_test(test_build_id),
+                cmocka_unit_test(test_bad_values),
+                cmocka_unit_test(test_long_values),
+                cmocka_unit_test(test_paths_of_a_process),
+                cmocka_unit_test(test_check),
+                cmocka_unit_test(test_minimum),
+                cmocka_unit_test(test_resolve),
+                cmocka_unit_test(test_errors),
+                cmocka_unit_test(test_state),
+                cmocka_unit_test(test_nothing_stays_behind),
                 cmocka_unit_test(test_handed_over),
         };
 
