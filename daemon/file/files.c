@@ -10,7 +10,8 @@
  * A reader that waits for a file system that hangs cannot be ended. It is left alone, and its
  * answer still counts when it comes. Until then nothing else is asked about files in that place,
  * which is a mount, or a directory: so a place that hangs costs one reader, however many bindings
- * are there.
+ * are there. Where processes of a unit are looked at, too, these may be what hangs: then the place
+ * is that unit, and nothing is said of others in the same directory. These may cost some readers.
  */
 
 #include "file/files.h"
@@ -31,6 +32,7 @@
 
 #define READERS_MAX          12 /* those that hang among them */
 #define READERS_OF_USERS_MAX 2  /* that read for the tlobd of users */
+#define READERS_OF_UNITS_MAX 4  /* that are kept waiting by processes of units */
 #define WORKING_MAX          4  /* that may yet answer in time */
 #define PATIENCE_USEC        UINT64_C(300000)
 #define PATIENCE_PART        10 /* of the time that passes: comes back */
@@ -104,20 +106,22 @@ int files_get_fd(const Files *files) {
 /* Has its place kept somebody waiting for so long that it is of no use to ask more there? */
 static bool place_is_slow(const Files *files, FileQuestion *question, bool *ret_late) {
         uint64_t now = now_usec();
+        unsigned n_of_units = 0;
         bool slow = false;
 
         *ret_late = false;
         for (size_t i = 0; i < READERS_MAX; i++) {
                 FileQuestion *other = files->readers[i].asked;
 
-                if (!other || other == question ||
-                    (!other->late && now - other->since < SLOW_USEC) ||
-                    !streq(file_question_place(other), file_question_place(question)))
+                if (!other || other == question || (!other->late && now - other->since < SLOW_USEC))
+                        continue;
+                n_of_units += other->is_of_unit;
+                if (!file_question_meets(question, other))
                         continue;
                 *ret_late |= other->late;
                 slow = true;
         }
-        return slow;
+        return slow || (question->is_of_unit && n_of_units >= READERS_OF_UNITS_MAX);
 }
 
 static void close_reader(Reader *reader) {
@@ -333,13 +337,14 @@ static int check_users(const Files *files, uid_t user, char **ret_error) {
 }
 
 /*
- * Asks what is in files->packet, of path, unless that is being asked. Returns 1 if it is new, 0, or
- * a negative errno.
+ * Asks what is in files->packet, of path, unless that is being asked. of_unit: whoever answers
+ * looks at processes of the binding's unit, too. Returns 1 if it is new, 0, or a negative errno.
  */
-static int pose(Files *files, const char *path, const Binding *binding, FileQuestion **ret,
-                char **ret_error) {
+static int pose(Files *files, const char *path, const Binding *binding, bool of_unit,
+                FileQuestion **ret, char **ret_error) {
         /* Paths in a container say nothing of the machine, and it may have any file system. */
-        const char *place = binding && binding_may_have_container(binding) ? binding->unit : NULL;
+        bool in_container = binding && binding_may_have_container(binding);
+        const char *place = in_container || of_unit ? binding->unit : NULL;
         uid_t for_user = binding ? binding->lent.user : 0;
         char user[sizeof("user 4294967295")];
         int r;
@@ -360,6 +365,7 @@ static int pose(Files *files, const char *path, const Binding *binding, FileQues
         if (r < 0)
                 return r;
         (*ret)->user = for_user;
+        (*ret)->is_of_unit = of_unit && !in_container && for_user == 0 && binding->unit;
         (void) ask(files, *ret);
         return 1;
 }
@@ -404,12 +410,12 @@ static int take_answer_of(Files *files, FileQuestion *question, unsigned *ret_id
 }
 
 /* Asks what is in files->packet, of path, and leaves the answer there. */
-static int get_answer(Files *files, const char *path, const Binding *binding, unsigned *ret_id,
-                      int *ret_fd, char **ret_error) {
+static int get_answer(Files *files, const char *path, const Binding *binding, bool of_unit,
+                      unsigned *ret_id, int *ret_fd, char **ret_error) {
         FileQuestion *question;
         int r;
 
-        r = pose(files, path, binding, &question, ret_error);
+        r = pose(files, path, binding, of_unit, &question, ret_error);
         if (r < 0)
                 return r;
         /* What a user says may be such that it takes long. */
@@ -472,7 +478,7 @@ int files_dispatch(Files *files, FilesHandler handler, void *userdata) {
 
 bool files_is_busy(const Files *files) {
         for (const FileQuestion *q = files->questions.first; q; q = q->next)
-                if (q->waited && !q->told)
+                if (q->waited && !q->told && !q->is_aside)
                         return true;
         return false;
 }
@@ -506,7 +512,7 @@ int files_resolve(Files *files, Binding *binding, unsigned *ret_id, BindingFile 
                 return -ENOMEM;
         r = question_put_resolve(&files->packet, binding);
         if (r >= 0)
-                r = get_answer(files, outside, binding, ret_id, &fd, ret_error);
+                r = get_answer(files, outside, binding, true, ret_id, &fd, ret_error);
         if (r < 0)
                 return r;
         return answer_take_resolved(&files->packet, fd, binding, ret_file, ret_error);
@@ -519,7 +525,7 @@ int files_identify(Files *files, const char *path, dev_t *ret_device, ino_t *ret
 
         r = question_put_identify(&files->packet, path);
         if (r >= 0)
-                r = get_answer(files, path, NULL, &id, &fd, NULL);
+                r = get_answer(files, path, NULL, false, &id, &fd, NULL);
         safe_close(fd);
         return r < 0 ? r
                      : answer_take_identity(&files->packet, ret_device, ret_inode, ret_is_program);
@@ -535,7 +541,7 @@ int files_look(Files *files, const Binding *binding, bool wants_old, unsigned *r
         }
         r = question_put_look(&files->packet, binding, wants_old);
         if (r >= 0)
-                r = get_answer(files, binding->resolved.path, binding, ret_id, &fd, NULL);
+                r = get_answer(files, binding->resolved.path, binding, true, ret_id, &fd, NULL);
         safe_close(fd);
         return r < 0 ? r : answer_take_look(&files->packet, ret);
 }
@@ -546,7 +552,9 @@ int files_count(Files *files, const Binding *binding, unsigned *ret_id, FileUser
 
         r = question_put_count(&files->packet, binding);
         if (r >= 0)
-                r = pose(files, "/proc/self/maps", NULL, &question, NULL);
+                r = pose(files, "/proc/self/maps", NULL, false, &question, NULL);
+        if (r >= 0)
+                question->is_aside = true;
         if (r >= 0)
                 r = take_answer_of(files, question, ret_id, &fd, NULL);
         safe_close(fd);
@@ -562,7 +570,7 @@ int files_compare(Files *files, const Binding *binding, unsigned *ret_id, FileSt
                 return FILE_IS_OTHER;
         r = question_put_current(&files->packet, binding);
         if (r >= 0)
-                r = get_answer(files, binding->resolved.path, binding, ret_id, &fd, NULL);
+                r = get_answer(files, binding->resolved.path, binding, false, ret_id, &fd, NULL);
         safe_close(fd);
         return r < 0 ? r : answer_take_current(&files->packet, binding, ret_now);
 }

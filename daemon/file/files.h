@@ -37,7 +37,7 @@ int files_dispatch(Files *files, FilesHandler handler, void *userdata);
  */
 void files_expect_many(Files *files);
 
-/* Is there a question that may yet be answered in time? */
+/* Is there a question that may yet be answered in time, and is not of files_count()? */
 bool files_is_busy(const Files *files);
 
 /* Is there one that has not been answered in time, and is not yet? */

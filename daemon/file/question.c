@@ -22,6 +22,7 @@ static FileQuestion *question_free(FileQuestion *question) {
         free(question->answer);
         free(question->path);
         free(question->place);
+        free(question->path_place);
         free(question);
         return NULL;
 }
@@ -44,6 +45,16 @@ const char *file_question_place(FileQuestion *question) {
         if (!question->place)
                 question->place = file_place(question->path);
         return question->place ?: "";
+}
+
+bool file_question_meets(FileQuestion *question, FileQuestion *other) {
+        const char *place = file_question_place(other);
+
+        if (streq(place, file_question_place(question)))
+                return true;
+        if (question->is_of_unit && !question->path_place)
+                question->path_place = file_place(question->path);
+        return question->path_place && streq(place, question->path_place);
 }
 
 FileQuestion *file_questions_find(const FileQuestions *questions, const Packet *packet) {

@@ -21,13 +21,16 @@ typedef struct FileQuestion {
         unsigned id;
         uid_t user; /* whose tlobd wants to know; 0: this one */
         QuestionState state;
-        bool late;      /* it is not answered in time */
-        bool told;      /* that it is late, or answered, to who did not wait */
-        bool waited;    /* somebody has been told to come back */
-        char *place;    /* a mount, or a directory; NULL: nobody needed to know */
-        char *path;     /* for people */
-        uint64_t since; /* when it came into this state */
-        int error;      /* with STATE_ANSWERED: of the reader; 0: answer is there */
+        bool late;        /* it is not answered in time */
+        bool told;        /* that it is late, or answered, to who did not wait */
+        bool waited;      /* somebody has been told to come back */
+        bool is_aside;    /* nothing that is measured depends on it */
+        bool is_of_unit;  /* processes of a unit are looked at, too, and place is that */
+        char *place;      /* a mount, a directory, or a unit; NULL: nobody needed to know */
+        char *path_place; /* with is_of_unit; the same: of the path */
+        char *path;       /* for people */
+        uint64_t since;   /* when it came into this state */
+        int error;        /* with STATE_ANSWERED: of the reader; 0: answer is there */
         int fd;
         size_t size, answer_size;
         uint8_t *answer;
@@ -73,8 +76,11 @@ void file_questions_drop_unclaimed(FileQuestions *questions);
 /* When that is due for this one, by now_usec(); 0: its answer is not there, or to be told first. */
 uint64_t file_question_kept_until(const FileQuestion *question);
 
-/* Where it is about; owned by the question. */
+/* Whose fault it is if it takes long; owned by the question. */
 const char *file_question_place(FileQuestion *question);
+
+/* Must it wait until that one is answered, or can it not be at the same place? */
+bool file_question_meets(FileQuestion *question, FileQuestion *other);
 
 void file_question_set_state(FileQuestion *question, QuestionState state);
 

@@ -207,6 +207,8 @@ static void test_count(void **state) {
 
         assert_ok(resolve(*state, binding, &file, NULL));
         assert_int_equal(files_count(*state, binding, &id, &users), -EINPROGRESS);
+        /* Nothing that is measured waits for it. */
+        assert_false(files_is_busy(*state));
         wait_for(*state, id);
         assert_ok(files_count(*state, binding, &id, &users));
         /* This one, at least. */
@@ -396,6 +398,26 @@ static void test_container_that_hangs(void **state) {
         signal_readers(SIGCONT);
 }
 
+/* Its processes are looked at, too: what they keep waiting is no matter of the directory. */
+static void test_unit_that_hangs(void **state) {
+        _cleanup_(binding_freep) Binding *hangs = make("libc.so.6", "fsync"),
+                                         *other = make("libc.so.6", "fsync"),
+                                         *outside = make("libc.so.6", "fsync");
+        const struct timespec while_slow = { .tv_nsec = 300000000 };
+        _cleanup_(binding_file_freep) BindingFile *file = NULL;
+        unsigned id;
+
+        assert_ok(binding_set_key(hangs, "Unit", "hangs.service", NULL));
+        assert_ok(binding_set_key(other, "Unit", "other.service", NULL));
+        assert_resolved(*state, outside, "fsync");
+        signal_readers(SIGSTOP);
+        assert_int_equal(files_resolve(*state, hangs, &id, &file, NULL), -EINPROGRESS);
+        (void) nanosleep(&while_slow, NULL);
+        assert_resolved(*state, outside, "fsync");
+        assert_resolved(*state, other, "fsync");
+        signal_readers(SIGCONT);
+}
+
 typedef struct Two {
         Files *files;
         Binding *second;
@@ -468,6 +490,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_told_late, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_place_that_hangs, setup_patient, teardown),
                 cmocka_unit_test_setup_teardown(test_container_that_hangs, setup_patient, teardown),
+                cmocka_unit_test_setup_teardown(test_unit_that_hangs, setup_patient, teardown),
                 cmocka_unit_test_setup_teardown(test_asked_by_two, setup_patient, teardown),
                 cmocka_unit_test_setup_teardown(test_reader_that_dies, setup_patient, teardown),
         };
