@@ -187,8 +187,11 @@ static int attach_sites(BpfBackend *b, Entry *entry, const Binding *binding,
         if (r >= 0)
                 r = site_table_join(&b->stop_sites, &keys.stop, file->fd, &entry->user,
                                     &entry->stop_site, ret_reason);
-        if (r < 0)
+        if (r < 0) {
+                entry->by_process = false;
                 return r;
+        }
+        keys.start.partner = entry->by_process ? entry->stop_site + 1 : 0;
         r = site_table_join(&b->start_sites, &keys.start, file->fd, &entry->user,
                             &entry->start_site, ret_reason);
         if (r < 0) {

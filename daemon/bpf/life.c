@@ -98,11 +98,8 @@ static bool can_admit(const Site *site, uint32_t tgid, void *userdata) {
 static bool can_stop(const Site *site, uint32_t tgid, void *userdata) {
         const BpfBackend *b = ((Newcomer *) userdata)->b;
 
-        for (unsigned i = 0; i < site->n_users; i++)
-                if (!site_table_has_process(&b->stop_sites,
-                                            b->entries[site->users[i].binding].stop_site, tgid))
-                        return false;
-        return can_admit(site, tgid, userdata);
+        return site_table_has_process(&b->stop_sites, site->key.partner - 1, tgid) &&
+               can_admit(site, tgid, userdata);
 }
 
 /* The stop first, as above. */

@@ -41,7 +41,12 @@ typedef struct SiteKey {
         const uint64_t *semaphores; /* of each, as in ElfPlace; NULL: there are none; not owned */
         bool is_return;
         bool by_process; /* only in the processes of the units that its bindings are for */
-        uint32_t owner;  /* of its bindings; not 0: by process it is in no others, come what may */
+        /*
+         * By process, of a start: the stop of all its bindings, an index + 1. Who has the probe at
+         * the one place is to have it at the other. 0: of stops and all else.
+         */
+        uint32_t partner;
+        uint32_t owner; /* of its bindings; not 0: by process it is in no others, come what may */
         uint64_t price_ns; /* of a hit there; follows from the place */
 } SiteKey;
 

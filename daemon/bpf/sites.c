@@ -155,7 +155,7 @@ static bool site_key_equal(const SiteKey *a, const SiteKey *b) {
 
         return a->kind == b->kind && a->dev == b->dev && a->inode == b->inode &&
                a->is_return == b->is_return && a->by_process == b->by_process &&
-               a->owner == b->owner && a->n_offsets == b->n_offsets &&
+               a->partner == b->partner && a->owner == b->owner && a->n_offsets == b->n_offsets &&
                memcmp(a->offsets, b->offsets, size) == 0 && !a->semaphores == !b->semaphores &&
                (!a->semaphores || memcmp(a->semaphores, b->semaphores, size) == 0);
 }
@@ -381,9 +381,15 @@ bool site_table_is_missed(const SiteTable *table, uint32_t site, uint64_t n_hits
 /* A site that nobody used: from its generation on, its probe can be told from those before it. */
 static int site_begin(SiteTable *table, Site *site, const SiteKey *key, int file_fd) {
         struct tlob_site *shared = site_shared(table, site_index(table, site));
+        _cleanup_close_ int fd = -EBADF;
         SiteKey copy;
         int r;
 
+        if (key->by_process) {
+                fd = fcntl(file_fd, F_DUPFD_CLOEXEC, 0);
+                if (fd < 0)
+                        return -errno;
+        }
         r = hits_clear(table->probes.hits_fd, site_index(table, site), table->probes.n_cpus);
         if (r >= 0)
                 r = site_key_copy(key, &copy);
@@ -391,7 +397,7 @@ static int site_begin(SiteTable *table, Site *site, const SiteKey *key, int file
                 return r;
         *site = (Site) {
                 .key = copy,
-                .file_fd = key->by_process ? fcntl(file_fd, F_DUPFD_CLOEXEC, 0) : -EBADF,
+                .file_fd = TAKE_FD(fd),
                 .reach = { .by_process = key->by_process },
         };
         *shared = (struct tlob_site) {

@@ -288,8 +288,11 @@ void unwind_table_add_process(UnwindTable *table, const struct tlob_process_reco
         if (table->n_users == 0)
                 return;
         if (!process) {
-                if (is_owned && crowd_is_too_large(crowd, table->n_owned + 1, record))
+                /* Else the next look at all processes would take it for the machine's own. */
+                if (is_owned && crowd_is_too_large(crowd, table->n_owned + 1, record)) {
+                        (void) bpf_map_delete_elem(table->spec.processes_fd, &record->tgid);
                         return;
+                }
                 if (refresh_places(table) < 0)
                         return;
                 process = reallocarray(table->processes, table->n_processes + 1, sizeof(*process));

@@ -5,12 +5,15 @@
  * no probe, and the unit's processes have one however they come to be there.
  */
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "binding/resolve.h"
+#include "bpf/layout.h"
 #include "bpf/uprobe.h"
 #include "cgroup.h"
 #include "engine.h"
@@ -272,6 +275,60 @@ static void test_bindings_of_two_units(void **state) {
         assert_int_not_equal(text(&b), byte);
 }
 
+/* Each has its own stop, in a process of the other there is none. */
+static void test_bindings_of_two_units_with_one_start(void **state) {
+        _cleanup_(caller_done) Caller a = {}, b = {};
+        const char *library = variable("TLOB_TEST_LIBRARY");
+        Engine *engine = *state;
+        uint32_t one = add(engine, "one.service", ONE), two;
+
+        two = engine_add(engine,
+                         KEYS("Executable", library, "Function", "reach_call", "BudgetSec", "10s",
+                              "Unit", "two.service"),
+                         NULL);
+        run_unit(engine, two, TWO);
+        caller_start(&a, ONE, "call:3 say:done");
+        caller_start(&b, TWO, "call:4 say:done");
+        engine_collect(engine);
+        step(engine, &a, "done");
+        step(engine, &b, "done");
+        assert_int_equal(starts(engine, one), 3);
+        assert_int_equal(starts(engine, two), 4);
+        assert_int_equal(engine_statistics(engine, one).counters.in_budget, 3);
+        assert_int_equal(engine_statistics(engine, two).counters.in_budget, 4);
+}
+
+/* What is refused takes nothing from those that are there. */
+static void test_too_many_bindings_of_a_unit(void **state) {
+        _cleanup_(binding_file_freep) BindingFile *file = NULL;
+        _cleanup_(binding_freep) Binding *binding = NULL;
+        _cleanup_(caller_done) Caller caller = {};
+        const char *library = variable("TLOB_TEST_LIBRARY");
+        uint32_t indices[TLOB_SITE_BINDINGS_MAX + TLOB_SCOPE_BINDINGS_MAX], index;
+        uint64_t n_starts = 0;
+        Engine *engine = *state;
+
+        for (size_t i = 0; i < ELEMENTSOF(indices); i++)
+                indices[i] = add(engine, "one.service", ONE);
+        assert_ok(binding_new("last", &binding));
+        engine_set_keys(binding, KEYS("Executable", library, "Start", "reach_call", "Stop",
+                                      "reach_end", "BudgetSec", "10s", "Unit", "one.service"));
+        assert_ok(binding_resolve(binding, &file, NULL));
+        assert_int_equal(
+                cgroup_path_get_id(root_fd, ONE, &binding->cgroup.id, &binding->cgroup.level), 0);
+        for (size_t i = 0; i < ELEMENTSOF(indices); i++)
+                assert_int_equal(
+                        engine->backend->ops->add(engine->backend, binding, file, &index, NULL),
+                        -E2BIG);
+        caller_start(&caller, ONE, "call:5 say:done");
+        engine_collect(engine);
+        step(engine, &caller, "done");
+        /* A thread has room for fewer windows at once. */
+        for (size_t i = 0; i < ELEMENTSOF(indices); i++)
+                n_starts += starts(engine, indices[i]);
+        assert_true(n_starts >= 5);
+}
+
 /*
  * Too many for probes of their own: all are measured nevertheless, until they have gone. Those that
  * have one hit two probes meanwhile; the first sites are nobody's then.
@@ -347,6 +404,8 @@ ENGINE_TESTS(reach) {
                 test(test_threads_and_programs_that_follow),
                 test(test_a_child_gets_a_probe_of_its_own),
                 test(test_bindings_of_two_units),
+                test(test_bindings_of_two_units_with_one_start),
+                test(test_too_many_bindings_of_a_unit),
                 test(test_a_crowd_shares_one_probe),
         };
 
