@@ -63,7 +63,8 @@ static bool parse_note(const ElfFile *elf, uint64_t base, const char *text, size
         if (!note.arguments || *note.provider == '\0' || *note.name == '\0')
                 return false;
 
-        moved_by = base ? base - addresses[1] : 0;
+        /* Some headers other than sys/sdt.h leave it out. */
+        moved_by = base && addresses[1] ? base - addresses[1] : 0;
         if (!elf_file_find_code(elf, addresses[0] + moved_by, false, &phdr) ||
             !section_has_code(elf->elf, addresses[0] + moved_by))
                 return false;

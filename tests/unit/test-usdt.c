@@ -210,6 +210,18 @@ static void test_moved(void **state) {
         assert_int_equal(after.offset, before.offset);
 }
 
+/* The headers of folly and others note no base, whatever the file has. */
+static void test_no_base(void **state) {
+        _cleanup_(elf_site_done) ElfSite before = {}, after = {};
+        Note *note = find_note(*state, "begin");
+
+        assert_ok(resolve(*state, BEGIN, &before, NULL));
+        note->base = 0;
+        assert_ok(resolve(*state, BEGIN, &after, NULL));
+        assert_int_equal(after.offset, before.offset);
+        assert_int_equal(after.places[0].semaphore, before.places[0].semaphore);
+}
+
 static void test_semaphores_that_lie(void **state) {
         Note *note = find_note(*state, "begin");
         /* Odd, in the code, nowhere. */
@@ -368,6 +380,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_none, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_list, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_moved, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_no_base, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_semaphores_that_lie, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_semaphores_in_a_shared_page, set_up,
                                                 tear_down),
