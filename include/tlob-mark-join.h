@@ -181,11 +181,19 @@ static inline int tlob_ask_(void) {
 static inline int tlob_map_(struct tlob_process *p, int fd, unsigned long long now) {
         size_t size = TLOB_LANES * sizeof(struct tlob_lane);
         void *lanes;
+        int r;
 
         lanes = mmap(p->lanes, size, PROT_READ | PROT_WRITE,
                      MAP_SHARED | (p->lanes ? MAP_FIXED : 0), fd, 0);
-        if (lanes == MAP_FAILED)
-                return -errno;
+        if (lanes == MAP_FAILED) {
+                r = -errno;
+                /* The former ones may be gone already, and a thread be on its way there. */
+                __atomic_store_n(&p->epoch, 0, __ATOMIC_RELEASE);
+                if (p->lanes)
+                        (void) mmap(p->lanes, size, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+                return r;
+        }
         TLOB_SET_(p->lanes, (struct tlob_lane *) lanes);
         __atomic_store_n(&p->epoch, now, __ATOMIC_RELEASE);
         return 0;

@@ -8,11 +8,16 @@
  * Who it is that asks, the kernel says (SO_PEERCRED), and that is a process which has a slot
  * because a window of a binding began in it. So a page is for processes of units that are measured,
  * whatever others ask for.
+ *
+ * What a process was given it can keep, mapped or as a descriptor, also when it asks again. That is
+ * memory of the kernel which counts as ours. So a place is given away again only when nobody has
+ * what was there any more, and a process that keeps one gets no other.
  */
 
 #include "bpf/join.h"
 
 #include <bpf/bpf.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -41,17 +46,27 @@ typedef struct Asking {
         uint32_t pid;
 } Asking;
 
+/* To whom a page was given last. */
+typedef struct Given {
+        int pid_fd;   /* of the process, while the page is in its place */
+        bool is_left; /* it has left the page, which is still in its place */
+        uint32_t pid;
+        uint32_t map_id; /* 0: to nobody, or not known */
+} Given;
+
 struct JoinServer {
         int epoll_fd;
         int listen_fd;
+        dev_t socket_device; /* with inode: what we have made at path */
+        ino_t socket_inode;
         int done_fd; /* the worker has done its work */
         char *path;
         LaneTable *lanes;
         TaskTable *tasks;
         JoinHandlers handlers;
         void *userdata;
-        int *pid_fds;  /* of the processes that have pages */
-        bool *is_left; /* pages that a process has left, which are still in their places */
+        Given *given; /* of each page */
+        int spare_fd; /* to have one descriptor when there are no more */
         Asking asking[ASKING_MAX];
         size_t n_asking;
 
@@ -97,11 +112,41 @@ static void stop_asking(JoinServer *server, size_t i) {
         server->asking[i] = server->asking[--server->n_asking];
 }
 
-static size_t find_page(const JoinServer *server, bool is_left) {
+/* Has somebody kept what was in that place, which is empty now? */
+static bool is_kept(JoinServer *server, size_t page) {
+        Given *given = &server->given[page];
+        int fd;
+
+        if (given->map_id == 0)
+                return false;
+        fd = bpf_map_get_fd_by_id(given->map_id);
+        if (fd == -ENOENT)
+                given->map_id = 0;
+        safe_close(fd);
+        return given->map_id > 0;
+}
+
+static size_t find_left(const JoinServer *server) {
         for (size_t i = 0; i < server->lanes->n; i++)
-                if (!server->lanes->pages[i].lanes && server->is_left[i] == is_left)
+                if (!server->lanes->pages[i].lanes && server->given[i].is_left)
                         return i;
         return SIZE_MAX;
+}
+
+static size_t find_free(JoinServer *server) {
+        for (size_t i = 0; i < server->lanes->n; i++)
+                if (!server->lanes->pages[i].lanes && !server->given[i].is_left &&
+                    !is_kept(server, i))
+                        return i;
+        return SIZE_MAX;
+}
+
+static bool has_kept_one(JoinServer *server, uint32_t pid) {
+        for (size_t i = 0; i < server->lanes->n; i++)
+                if (server->given[i].pid == pid && !server->lanes->pages[i].lanes &&
+                    !server->given[i].is_left && is_kept(server, i))
+                        return true;
+        return false;
 }
 
 static void begin_work(JoinServer *server, Work work, size_t page) {
@@ -117,13 +162,15 @@ static void begin_next(JoinServer *server) {
 
         if (server->work != WORK_NONE)
                 return;
-        page = find_page(server, true);
+        page = find_left(server);
         if (page != SIZE_MAX) {
                 begin_work(server, WORK_DROP, page);
                 return;
         }
-        page = find_page(server, false);
-        if (server->n_asking > 0 && page != SIZE_MAX)
+        while (server->n_asking > 0 && has_kept_one(server, server->asking[0].pid))
+                stop_asking(server, 0);
+        page = server->n_asking > 0 ? find_free(server) : SIZE_MAX;
+        if (page != SIZE_MAX)
                 begin_work(server, WORK_MAKE, page);
         /* Nobody waits for what is not to be had. */
         while (server->work == WORK_NONE && server->n_asking > 0)
@@ -133,8 +180,8 @@ static void begin_next(JoinServer *server) {
 static void leave_page(JoinServer *server, size_t page) {
         (void) server->handlers.settle((uint32_t) page, server->userdata);
         lane_table_remove(server->lanes, (uint32_t) page);
-        server->pid_fds[page] = safe_close(server->pid_fds[page]);
-        server->is_left[page] = true;
+        server->given[page].pid_fd = safe_close(server->given[page].pid_fd);
+        server->given[page].is_left = true;
 }
 
 /* A process has that page until it ends. */
@@ -144,17 +191,26 @@ static int follow(JoinServer *server, size_t page) {
         fd = pidfd_open((pid_t) server->lanes->pages[page].pid, 0);
         if (fd < 0)
                 return -errno;
-        server->pid_fds[page] = fd;
+        server->given[page].pid_fd = fd;
         return watch(server, fd, page);
+}
+
+static uint32_t id_of_map(int fd) {
+        struct bpf_map_info info = {};
+        uint32_t size = sizeof(info);
+
+        return bpf_obj_get_info_by_fd(fd, &info, &size) < 0 ? 0 : info.id;
 }
 
 static void give_page(JoinServer *server, size_t page, const Asking *asking, int map_fd) {
         static Packet packet;
 
         if (lane_table_add(server->lanes, (uint32_t) page, asking->pid, map_fd) < 0) {
-                server->is_left[page] = true;
+                server->given[page].is_left = true;
                 return;
         }
+        server->given[page].pid = asking->pid;
+        server->given[page].map_id = id_of_map(map_fd);
         packet_init(&packet);
         packet_put_number(&packet, 0);
         if (follow(server, page) < 0 || packet_send(asking->fd, &packet, map_fd) < 0)
@@ -166,13 +222,13 @@ static void end_work(JoinServer *server) {
 
         server->work = WORK_NONE;
         if (work == WORK_DROP)
-                server->is_left[server->page] = false;
+                server->given[server->page].is_left = false;
         if (work != WORK_MAKE)
                 return;
         if (server->map_fd >= 0 && server->n_asking > 0)
                 give_page(server, server->page, &server->asking[0], server->map_fd);
         else if (server->map_fd >= 0)
-                server->is_left[server->page] = true;
+                server->given[server->page].is_left = true;
         safe_close(server->map_fd);
         if (server->n_asking > 0)
                 stop_asking(server, 0);
@@ -196,6 +252,13 @@ static bool may_join(JoinServer *server, uint32_t pid) {
         return true;
 }
 
+/* Who asks is to hear that there is nothing; else the socket would be readable for ever. */
+static void turn_away(JoinServer *server) {
+        server->spare_fd = safe_close(server->spare_fd);
+        safe_close(accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        server->spare_fd = fcntl(server->done_fd, F_DUPFD_CLOEXEC, 3);
+}
+
 /* More may wait: there will be another turn. */
 static void accept_some(JoinServer *server) {
         for (unsigned i = 0; i < ACCEPTED_AT_ONCE; i++) {
@@ -204,6 +267,8 @@ static void accept_some(JoinServer *server) {
                 socklen_t size = sizeof(peer);
 
                 fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+                if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+                        turn_away(server);
                 if (fd < 0)
                         return;
                 if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
@@ -245,8 +310,22 @@ int join_server_get_fd(const JoinServer *server) {
         return server->epoll_fd;
 }
 
+/* What is at the path of another daemon that has ended, and of none that listens there. */
+static int remove_stale(const struct sockaddr_un *address) {
+        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        if (fd < 0)
+                return -errno;
+        if (connect(fd, (const struct sockaddr *) address, sizeof(*address)) >= 0 ||
+            errno == EAGAIN)
+                return -EADDRINUSE;
+        return unlink(address->sun_path) < 0 && errno != ENOENT ? -errno : 0;
+}
+
 static int listen_at(JoinServer *server) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
+        struct stat st;
+        int r;
 
         if (strlen(server->path) >= sizeof(address.sun_path))
                 return -ENAMETOOLONG;
@@ -254,10 +333,15 @@ static int listen_at(JoinServer *server) {
         server->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (server->listen_fd < 0)
                 return -errno;
-        if (unlink(server->path) < 0 && errno != ENOENT)
-                return -errno;
+        r = remove_stale(&address);
+        if (r < 0)
+                return r;
         if (bind(server->listen_fd, (const struct sockaddr *) &address, sizeof(address)) < 0 ||
-            chmod(server->path, 0666) < 0 || listen(server->listen_fd, ASKING_MAX) < 0)
+            stat(server->path, &st) < 0)
+                return -errno;
+        server->socket_device = st.st_dev;
+        server->socket_inode = st.st_ino;
+        if (chmod(server->path, 0666) < 0 || listen(server->listen_fd, ASKING_MAX) < 0)
                 return -errno;
         return watch(server, server->listen_fd, EVENT_LISTEN);
 }
@@ -266,16 +350,16 @@ static int set_up(JoinServer *server, const char *path) {
         size_t n = server->lanes->n;
 
         server->path = strdup(path);
-        server->pid_fds = calloc(n, sizeof(*server->pid_fds));
-        server->is_left = calloc(n, sizeof(*server->is_left));
-        if (!server->path || !server->pid_fds || !server->is_left)
+        server->given = calloc(n, sizeof(*server->given));
+        if (!server->path || !server->given)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++)
-                server->pid_fds[i] = -EBADF;
+                server->given[i].pid_fd = -EBADF;
         server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
         server->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (server->epoll_fd < 0 || server->done_fd < 0)
                 return -errno;
+        server->spare_fd = fcntl(server->done_fd, F_DUPFD_CLOEXEC, 3);
         /* Those that a daemon before this one has given away. */
         for (size_t i = 0; i < n; i++)
                 if (server->lanes->pages[i].lanes && follow(server, i) < 0)
@@ -295,6 +379,7 @@ int join_server_new(const char *path, LaneTable *lanes, TaskTable *tasks,
                 .epoll_fd = -EBADF,
                 .listen_fd = -EBADF,
                 .done_fd = -EBADF,
+                .spare_fd = -EBADF,
                 .lanes = lanes,
                 .tasks = tasks,
                 .handlers = *handlers,
@@ -321,16 +406,24 @@ static void await_worker(const JoinServer *server) {
                 (void) poll(&done, 1, -1);
 }
 
+static void remove_own(const JoinServer *server) {
+        struct stat st;
+
+        if (lstat(server->path, &st) >= 0 && st.st_dev == server->socket_device &&
+            st.st_ino == server->socket_inode)
+                (void) unlink(server->path);
+}
+
 JoinServer *join_server_free(JoinServer *server) {
         if (!server)
                 return NULL;
         if (server->listen_fd >= 0) {
                 (void) epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, server->listen_fd, NULL);
-                (void) unlink(server->path);
+                remove_own(server);
                 safe_close(server->listen_fd);
         }
-        for (size_t i = 0; server->pid_fds && i < server->lanes->n; i++)
-                safe_close(server->pid_fds[i]);
+        for (size_t i = 0; server->given && i < server->lanes->n; i++)
+                safe_close(server->given[i].pid_fd);
         await_worker(server);
         if (server->work == WORK_MAKE)
                 safe_close(server->map_fd);
@@ -338,9 +431,9 @@ JoinServer *join_server_free(JoinServer *server) {
                 stop_asking(server, 0);
         safe_close(server->epoll_fd);
         safe_close(server->done_fd);
+        safe_close(server->spare_fd);
         free(server->path);
-        free(server->pid_fds);
-        free(server->is_left);
+        free(server->given);
         free(server);
         return NULL;
 }

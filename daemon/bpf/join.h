@@ -20,7 +20,7 @@ typedef struct JoinHandlers {
 
 /*
  * Listens at path, where nothing else of that name stays. The tables stay the caller's. Returns 0,
- * or a negative errno: then nobody can join.
+ * or a negative errno: then nobody can join. -EADDRINUSE: another daemon listens there.
  */
 int join_server_new(const char *path, LaneTable *lanes, TaskTable *tasks,
                     const JoinHandlers *handlers, void *userdata, JoinServer **ret);

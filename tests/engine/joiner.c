@@ -29,12 +29,14 @@
  *   tell:WORD  writes the word
  *   say:WORD   the same, and waits for a line
  *   scribble:MS  writes anything anywhere into what is shared, and has windows in between
+ *   hoard:N    asks N times for what is shared, keeps it, and says "hoarded-" and how often
  *   cost:N     N windows; writes "cost NS 0 0" for each of them
  *
  * At its end it writes "result N": how many windows it began.
  */
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -399,6 +401,25 @@ static void scribble(unsigned long ms) {
         }
 }
 
+/* Asks so often, as who asks again does, and keeps all that it gets. */
+static void hoard(unsigned long n) {
+        char word[32];
+        unsigned got = 0;
+
+        for (unsigned long i = 0; i < n; i++) {
+                int fd = tlob_ask_();
+                struct pollfd answer = { .fd = fd, .events = POLLIN };
+
+                if (fd < 0)
+                        exit(EXIT_FAILURE);
+                if (poll(&answer, 1, 10000) == 1)
+                        got += tlob_receive_(fd) >= 0;
+                (void) close(fd);
+        }
+        (void) snprintf(word, sizeof(word), "hoarded-%u", got);
+        say(word);
+}
+
 static void cost(unsigned long n) {
         uint64_t start_ns = now_ns();
 
@@ -442,6 +463,7 @@ static const struct Word {
         { "tell", .text = tell },
         { "say", .text = say },
         { "scribble", .number = scribble },
+        { "hoard", .number = hoard },
         { "cost", .number = cost },
 };
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "bpf/join.h"
 #include "engine.h"
 #include "test.h"
 
@@ -505,6 +506,37 @@ static void test_scribbles(void **state) {
         assert_int_equal(unlink(path), 0);
 }
 
+/* What a process is given is memory of the kernel's that counts as ours. */
+static void test_who_keeps_a_page_gets_no_other(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+
+        (void) add(engine, "1min");
+        start(&victim, "pair:1 hoard:20");
+        expect(engine, &victim, "hoarded-1");
+        victim_continue(&victim);
+        (void) finish(engine, &victim);
+}
+
+/* Another daemon on the machine, as one that shows what it can do, takes nothing away. */
+static void test_a_socket_that_is_listened_at(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        const char *path = engine_marks_socket();
+        struct stat before, after;
+        JoinServer *other = NULL;
+        Engine *engine = *state;
+
+        (void) add(engine, "1min");
+        assert_ok(stat(path, &before));
+        assert_int_equal(
+                join_server_new(path, &(LaneTable) {}, NULL, &(JoinHandlers) {}, NULL, &other),
+                -EADDRINUSE);
+        assert_ok(stat(path, &after));
+        assert_int_equal(after.st_ino, before.st_ino);
+        start(&victim, "ready");
+        (void) finish(engine, &victim);
+}
+
 ENGINE_TESTS(join) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_many, engine_setup, engine_teardown),
@@ -525,6 +557,10 @@ ENGINE_TESTS(join) {
                 cmocka_unit_test_setup_teardown(test_changes, engine_setup, engine_teardown),
                 cmocka_unit_test_setup_teardown(test_others, engine_setup, engine_teardown),
                 cmocka_unit_test_setup_teardown(test_scribbles, engine_setup, engine_teardown),
+                cmocka_unit_test_setup_teardown(test_who_keeps_a_page_gets_no_other, engine_setup,
+                                                engine_teardown),
+                cmocka_unit_test_setup_teardown(test_a_socket_that_is_listened_at, engine_setup,
+                                                engine_teardown),
         };
 
         return cmocka_run_group_tests_name("join", tests, NULL, NULL);
