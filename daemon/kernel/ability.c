@@ -9,6 +9,7 @@
 #include "kernel/ability.h"
 
 #include "base/sentence.h"
+#include "base/unit-name.h"
 #include "kernel/census.h"
 #include "kernel/context.h"
 #include "kernel/task.h"
@@ -71,6 +72,11 @@ int kernel_can(const Binding *binding, const BindingFile *file, char **ret_reaso
         r = kernel_check_budget(binding->budget_ns[TLOB_BUDGET_TOTAL], ret_reason);
         if (r < 0)
                 return r;
+        if (binding->unit && unit_name_is_template(binding->unit))
+                return sentence_error(-EOPNOTSUPP, ret_reason,
+                                      "The kernel's monitor cannot tell units apart, and tlobd "
+                                      "knows none of the instances of %s",
+                                      binding->unit);
         if (binding->view.old.pid > 0)
                 return sentence_error(-EOPNOTSUPP, ret_reason,
                                       "The kernel's monitor opens a file by its path, and another "

@@ -124,6 +124,18 @@ static int entry_set_line(KernelEntry *entry, const char *name, uint64_t start, 
         return 0;
 }
 
+/*
+ * Is the line, which looks like the entry's, on its file? The monitor shows a path only, but takes
+ * no second one there.
+ */
+static bool is_on_file(KernelContext *c, const KernelEntry *entry) {
+        int r = kernel_monitor_add(&c->monitor, entry->fd, &entry->line, NULL);
+
+        if (r >= 0)
+                (void) kernel_monitor_remove(&c->monitor, entry->fd, &entry->line);
+        return r == -EEXIST;
+}
+
 /* A line of a daemon that died that is just this binding: taken over as it is. */
 static bool adopt_left(KernelContext *c, KernelEntry *entry, uint64_t start, uint64_t stop) {
         uint64_t unit = kernel_monitor_unit_ns(&c->monitor);
@@ -135,7 +147,7 @@ static bool adopt_left(KernelContext *c, KernelEntry *entry, uint64_t start, uin
                 if (line->start != start || line->stop != stop || ns < entry->budget_ns ||
                     ns - entry->budget_ns > unit * KERNEL_THRESHOLD_ADD ||
                     entry_set_line(entry, line->name, start, stop, line->threshold) < 0 ||
-                    !kernel_line_equal(&entry->line, line))
+                    !kernel_line_equal(&entry->line, line) || !is_on_file(c, entry))
                         continue;
                 kernel_line_done(line);
                 *line = c->left.items[--c->left.n];

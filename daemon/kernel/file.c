@@ -17,6 +17,7 @@ KernelFile kernel_file_of_binding(const Binding *binding, const BindingFile *fil
                 .device = binding->resolved.device,
                 .inode = binding->resolved.inode,
                 .is_program = file->is_program,
+                .mapped = binding->resolved.mapped,
         };
 }
 

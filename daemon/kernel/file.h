@@ -13,7 +13,8 @@
 typedef struct KernelFile {
         dev_t device;
         ino_t inode;
-        bool is_program; /* whoever runs it runs no other; else it may be anywhere */
+        bool is_program;       /* whoever runs it runs no other; else it may be anywhere */
+        MappedIdentity mapped; /* the same in /proc/PID/maps, if that is known */
 } KernelFile;
 
 /* Of a resolved binding. */

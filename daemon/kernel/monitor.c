@@ -150,7 +150,7 @@ static int refused(int error, uint64_t start, char **ret_reason) {
         switch (-error) {
         case EEXIST:
                 return sentence_error(error, ret_reason,
-                                      "Someone else has a binding in the kernel's monitor that "
+                                      "There is a binding in the kernel's monitor already that "
                                       "conflicts with one at 0x%" PRIx64 " of this file",
                                       start);
         case ENAMETOOLONG:

@@ -52,9 +52,13 @@ static bool is_replaced(const KernelContext *c, const KernelLine *line) {
         return !kernel_file_equal(&file, &c->foreign_files[known - c->foreign.items]);
 }
 
-/* One that is not ours. */
-static void restore(KernelContext *c, const KernelLine *line) {
-        int r = is_replaced(c, line) ? -ESTALE : kernel_monitor_restore_line(&c->monitor, line);
+/*
+ * One that is not ours. was_there: it was on the file that is at its path, from where it could be
+ * removed; else that is another one's, or in another mount namespace.
+ */
+static void restore(KernelContext *c, const KernelLine *line, bool was_there) {
+        int r = !was_there || is_replaced(c, line) ? -ESTALE
+                                                   : kernel_monitor_restore_line(&c->monitor, line);
 
         if (r < 0)
                 kernel_context_notice(c, LOG_WARNING, BACKEND_NO_INDEX,
@@ -64,34 +68,63 @@ static void restore(KernelContext *c, const KernelLine *line) {
                                       r == -ESTALE ? "the file was replaced" : strerror(-r));
 }
 
-/* By the file that is open, if it is ours: its path may be another one's by now. */
-static void put_back(KernelContext *c, const KernelLine *line) {
-        for (size_t i = 0; i < c->n_entries; i++) {
-                KernelEntry *entry = &c->entries[i];
-                _cleanup_free_ char *reason = NULL;
+static KernelEntry *find_own(KernelContext *c, const KernelLine *line) {
+        for (size_t i = 0; i < c->n_entries; i++)
+                if (kernel_entry_is_live(&c->entries[i]) &&
+                    kernel_line_equal(&c->entries[i].line, line))
+                        return &c->entries[i];
+        return NULL;
+}
 
-                if (!kernel_entry_is_live(entry) || !kernel_line_equal(&entry->line, line))
-                        continue;
-                if (kernel_monitor_add(&c->monitor, entry->fd, line, &reason) < 0)
-                        kernel_context_give_up(
-                                c, entry, reason ?: "The kernel's monitor no longer accepts it");
-                return;
-        }
-        restore(c, line);
+/* By the file that is open: its path may be another one's by now. */
+static void put_back(KernelContext *c, KernelEntry *entry, const KernelLine *line) {
+        _cleanup_free_ char *reason = NULL;
+
+        if (kernel_monitor_add(&c->monitor, entry->fd, line, &reason) < 0)
+                kernel_context_give_up(c, entry,
+                                       reason ?: "The kernel's monitor no longer accepts it");
+}
+
+/*
+ * Takes all away that is not ours, as far as that is possible, and switches the monitor off.
+ * *ret_removed: which were taken away; the caller's, also after an error.
+ */
+static int clear(KernelContext *c, const KernelLines *lines, bool **ret_removed) {
+        bool *removed = calloc(lines->n + 1, sizeof(*removed));
+        int r;
+
+        *ret_removed = removed;
+        if (!removed)
+                return -ENOMEM;
+        for (size_t i = 0; i < lines->n; i++)
+                removed[i] = !find_own(c, &lines->items[i]) &&
+                             kernel_monitor_remove_line(&c->monitor, &lines->items[i]) >= 0;
+        r = kernel_context_enable(c, false);
+        for (size_t i = 0; i < lines->n && r < 0; i++)
+                if (removed[i])
+                        restore(c, &lines->items[i], true);
+        return r;
 }
 
 int kernel_reset_run(KernelContext *c) {
         _cleanup_(kernel_lines_done) KernelLines lines = {};
+        _cleanup_free_ bool *removed = NULL;
         int r;
 
         kernel_remover_wait(c->remover);
         r = kernel_monitor_list(&c->monitor, &lines);
         if (r >= 0)
-                r = kernel_context_enable(c, false);
+                r = clear(c, &lines, &removed);
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < lines.n; i++)
-                put_back(c, &lines.items[i]);
+        for (size_t i = 0; i < lines.n; i++) {
+                KernelEntry *entry = find_own(c, &lines.items[i]);
+
+                if (entry)
+                        put_back(c, entry, &lines.items[i]);
+                else
+                        restore(c, &lines.items[i], removed[i]);
+        }
         kernel_reset_forget(c);
         c->n_resets++;
         return kernel_context_enable(c, true);
@@ -118,15 +151,16 @@ bool kernel_reset_is_needed(const KernelContext *c) {
 
 void kernel_reset_leave(KernelContext *c) {
         _cleanup_(kernel_lines_done) KernelLines others = {};
+        _cleanup_free_ bool *removed = NULL;
         bool enabled;
 
         if (kernel_monitor_get_enabled(&c->monitor, &enabled) < 0 || !enabled ||
             (c->state.enabled && c->n_gone == 0))
                 return;
-        (void) kernel_monitor_list(&c->monitor, &others);
-        (void) kernel_context_enable(c, false);
+        if (kernel_monitor_list(&c->monitor, &others) < 0 || clear(c, &others, &removed) < 0)
+                return;
         for (size_t i = 0; i < others.n; i++)
-                restore(c, &others.items[i]);
+                restore(c, &others.items[i], removed[i]);
         if (c->state.enabled)
                 (void) kernel_context_enable(c, true);
 }

@@ -27,6 +27,7 @@
 #include "kernel/window.h"
 
 #define INSTANCE       "tlobd"
+#define CLOCK          "mono"
 #define PAGE_SIZE_MAX  65536
 #define BUFFER_MIN     65536 /* of a CPU */
 #define PAGES_AT_ONCE  256   /* of a CPU, before others have their turn */
@@ -125,6 +126,7 @@ static int write_option(KernelStream *stream, const char *file, const char *valu
                               strerror(-tracefs_error()));
 }
 
+/* The clock comes last: see is_configured(). */
 static int configure_new(KernelStream *stream, size_t buffer_size, char **ret_reason) {
         size_t size = buffer_size / stream->n_cpus;
         char kilobytes[32];
@@ -132,13 +134,18 @@ static int configure_new(KernelStream *stream, size_t buffer_size, char **ret_re
 
         (void) snprintf(kilobytes, sizeof(kilobytes), "%zu",
                         (size > BUFFER_MIN ? size : BUFFER_MIN) / 1024);
-        r = write_option(stream, "trace_clock", "mono", ret_reason);
-        if (r >= 0)
-                r = write_option(stream, "buffer_size_kb", kilobytes, ret_reason);
+        r = write_option(stream, "buffer_size_kb", kilobytes, ret_reason);
         /* Else poll() would wait for half a buffer. Kernels that do not have it wake at once. */
         if (r >= 0 && tracefs_file_exists(stream->instance, "buffer_percent"))
                 r = write_option(stream, "buffer_percent", "0", ret_reason);
-        return r;
+        return r < 0 ? r : write_option(stream, "trace_clock", CLOCK, ret_reason);
+}
+
+/* Of a daemon that has ended, perhaps in the middle of configure_new(). */
+static bool is_configured(const KernelStream *stream) {
+        _cleanup_free_ char *clock = tracefs_get_clock(stream->instance);
+
+        return !clock || streq(clock, CLOCK);
 }
 
 static int enable_events(KernelStream *stream, char **ret_reason) {
@@ -206,7 +213,7 @@ static int stream_set_up(KernelStream *stream, const KernelTracing *tracing, uns
                                       "Cannot make the trace instance '" INSTANCE "' below %s: %s",
                                       tracing->path, strerror(-tracefs_error()));
         *ret_stale = !tracefs_instance_is_new(stream->instance);
-        if (!*ret_stale) {
+        if (!*ret_stale || !is_configured(stream)) {
                 r = configure_new(stream, buffer_size, ret_reason);
                 if (r < 0)
                         return r;

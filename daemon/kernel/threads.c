@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #define PATH_SIZE (NAME_MAX + 16)
 
@@ -48,21 +47,25 @@ static void find_program(int proc_fd, const char *pid, const KernelFile *files, 
                         found[i] = true;
 }
 
-/* Marks the libraries that it has mapped: "address perms offset major:minor inode path". */
+static bool is_mapped(const KernelFile *file, const MappedIdentity *identity) {
+        if (file->mapped.inode > 0)
+                return mapped_identity_equal(&file->mapped, identity);
+        return file->inode == identity->inode && file->device == identity->device;
+}
+
+/* Marks the libraries that it has mapped. */
 static void find_libraries(int proc_fd, const char *pid, const KernelFile *files, size_t n,
                            bool *found) {
         _cleanup_fclose_ FILE *maps = open_of(proc_fd, pid, "maps");
         _cleanup_free_ char *line = NULL;
-        unsigned long long inode;
-        unsigned major, minor;
+        FileMapping mapping;
         size_t size = 0;
 
         while (maps && getline(&line, &size, maps) > 0) {
-                if (sscanf(line, "%*s %*s %*s %x:%x %llu", &major, &minor, &inode) != 3)
+                if (!file_parse_mapping(line, &mapping))
                         continue;
                 for (size_t i = 0; i < n; i++)
-                        if (!files[i].is_program && files[i].inode == inode &&
-                            files[i].device == makedev(major, minor))
+                        if (!files[i].is_program && is_mapped(&files[i], &mapping.identity))
                                 found[i] = true;
         }
 }

@@ -166,6 +166,9 @@ static void test_cannot(void **state) {
                   "can be left by a jump" },
                 { { "Executable", "%t", "Function", "target_one", "BudgetSec", "1h" },
                   "up to an hour" },
+                { { "Executable", "%t", "Function", "target_one", "BudgetSec", "5ms", "Unit",
+                    "x@.service" },
+                  "none of the instances of x@.service" },
         };
         Tracefs t;
 

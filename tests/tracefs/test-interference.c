@@ -32,7 +32,7 @@ static void test_foreign(void **state) {
         tracefs_expect_lines(&t, 1);
         assert_ok(tracefs_write(MONITOR, line));
         assert_int_equal(tracefs_add_marks_on(&t, tracefs_target(), "5ms", &error), -EEXIST);
-        assert_non_null(strstr(error, "Someone else"));
+        assert_non_null(strstr(error, "There is a binding in the kernel's monitor already"));
 
         *strrchr(line, ' ') = '\0'; /* the threshold */
         *strrchr(line, ' ') = '\0'; /* the stop */
@@ -320,6 +320,44 @@ static void test_replaced_file_of_others(void **state) {
 }
 
 /*
+ * A daemon that dies, and a file that is replaced before there is another: what it set is in the
+ * old one, and must not come into the new one.
+ */
+static void test_crash_and_replaced_file(void **state) {
+        char path[] = "/tmp/tlob-tracefs-XXXXXX";
+        _cleanup_free_ char *error = NULL;
+        int status, index;
+        pid_t child;
+        Tracefs t;
+
+        tracefs_copy_target(path);
+        tracefs_start(&t, "v3");
+        child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+                tracefs_make_backend(&t);
+                _exit(tracefs_add_marks_on(&t, path, "5ms", &error) < 0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+        assert_int_equal(tracefs_count_lines(), 2);
+
+        replace(path);
+        tracefs_make_backend(&t);
+        index = tracefs_add_marks_on(&t, path, "5ms", &error);
+        assert_true(index >= 0);
+        /* That of the file which is there now is another one. */
+        assert_int_equal(tracefs_count_lines(), 3);
+        assert_int_not_equal(tracefs_threshold(1), tracefs_threshold(2));
+        assert_ok(t.backend->ops->remove(t.backend, (uint32_t) index, NULL, NULL));
+        tracefs_collect(&t);
+        t.backend = t.backend->ops->free(t.backend);
+        assert_int_equal(tracefs_count_lines(), 1);
+        tracefs_finish(&t);
+        assert_ok(unlink(path));
+}
+
+/*
  * A daemon that dies: what it set is found, used on or removed, and what it did not read is
  * reported.
  */
@@ -376,6 +414,7 @@ int main(void) {
                 cmocka_unit_test(test_wished_last),
                 cmocka_unit_test(test_replaced_file),
                 cmocka_unit_test(test_replaced_file_of_others),
+                cmocka_unit_test(test_crash_and_replaced_file),
                 cmocka_unit_test(test_crash),
         };
 
