@@ -262,9 +262,13 @@ int proposal_show(Output *output, const Trial *trial, const char *unit) {
         if (r < 0)
                 return r;
         if (output->json != JSON_OFF)
-                return output_json(output, rows);
+                r = output_json(output, rows);
+        if (r < 0)
+                return r;
         if (order.n == 0)
                 return -ENODATA;
+        if (output->json != JSON_OFF)
+                return 0;
         r = output_table(output, fields, rows, "candidate");
         return r < 0 ? r : print_drop_in(&order, unit);
 }

@@ -85,6 +85,11 @@ int trial_init(Trial *trial, Connection *connection, const Candidates *candidate
         return remove_orphans(connection);
 }
 
+static void forget_name(Trial *trial) {
+        free(trial->name);
+        trial->name = NULL;
+}
+
 int trial_begin(Trial *trial, size_t candidate, const char *unit) {
         Measured *measured = &trial->measured[candidate];
         _cleanup_message_ sd_bus_message *call = NULL;
@@ -103,14 +108,17 @@ int trial_begin(Trial *trial, size_t candidate, const char *unit) {
         if (r < 0)
                 return connection_complain_arguments(r);
         measured->was_tried = true;
+        /* Where there is no answer, it may be there nevertheless. */
+        trial->name = TAKE_PTR(name);
         r = connection_ask(trial->connection, call, NULL, &measured->refusal);
-        if (r == -EREMOTEIO)
+        if (r == -EREMOTEIO) {
+                forget_name(trial);
                 return 0;
+        }
         if (r < 0) {
                 warnx("%s", measured->refusal ?: "Out of memory");
                 return r;
         }
-        trial->name = TAKE_PTR(name);
         return 1;
 }
 
@@ -146,10 +154,14 @@ static int read_measured(Connection *connection, const char *name, Measured *ret
 }
 
 static void forget_binding(Trial *trial) {
-        if (trial->name)
-                (void) remove_binding(trial->connection, trial->name);
-        free(trial->name);
-        trial->name = NULL;
+        int r = trial->name ? remove_binding(trial->connection, trial->name) : 0;
+
+        /* To be refused is to hear that there is none. */
+        if (r < 0 && r != -EREMOTEIO)
+                warnx("'%s' may be left, which measures for nobody; remove it with 'tlobctl "
+                      "remove-binding %s'",
+                      trial->name, trial->name);
+        forget_name(trial);
 }
 
 int trial_end(Trial *trial, size_t candidate) {

@@ -22,7 +22,7 @@ typedef struct Measured {
 typedef struct Trial {
         Connection *connection;
         const Candidates *candidates;
-        char *name; /* of the binding that measures now; NULL: there is none */
+        char *name; /* of the binding that measures now, or may do so; NULL: there is none */
         Measured measured[CANDIDATES_MAX];
 } Trial;
 

@@ -9,6 +9,7 @@
  * "tlobctl suggest BINDING" proposes a budget for what is measured already.
  *
  * ^C ends a step early; what is known by then is shown. But while names are fetched, it ends all.
+ * Other signals end it, with nothing left in place.
  */
 
 #include <err.h>
@@ -41,37 +42,57 @@
 #define LEAST_NS   (200 * NSEC_PER_MSEC) /* for each candidate */
 #define RARELY     5 /* between two looks, at least so many times as long as the last one took */
 
-static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t interrupted; /* this step is to end */
+static volatile sig_atomic_t ended_by;    /* a signal: all of it is to end; 0: none */
 
-static void on_interrupt(int number) {
+static void on_signal(int number) {
         interrupted = 1;
+        if (number != SIGINT)
+                ended_by = number;
 }
 
-static void handle_interrupt(int how, void (*handler)(int number)) {
+static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
+
+/* Not of one that whoever has started it has it ignore, as nohup does. */
+static void handle_signals(int how, void (*handler)(int number)) {
         const struct sigaction action = { .sa_handler = handler };
-        static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
+        static bool are_known, is_ignored[ELEMENTSOF(signals)];
+        struct sigaction before;
         sigset_t mask;
 
+        for (size_t i = 0; i < ELEMENTSOF(signals) && !are_known; i++)
+                is_ignored[i] =
+                        sigaction(signals[i], NULL, &before) >= 0 && before.sa_handler == SIG_IGN;
+        are_known = true;
         (void) sigemptyset(&mask);
         for (size_t i = 0; i < ELEMENTSOF(signals); i++)
-                (void) sigaddset(&mask, signals[i]);
-        for (size_t i = 0; i < ELEMENTSOF(signals); i++)
-                (void) sigaction(signals[i], &action, NULL);
+                if (!is_ignored[i]) {
+                        (void) sigaddset(&mask, signals[i]);
+                        (void) sigaction(signals[i], &action, NULL);
+                }
         (void) sigprocmask(how, &mask, NULL);
 }
 
 /*
- * Whatever it is told, it ends what it has begun, and takes its binding away. Signals come while it
- * waits only, and so interrupt no call.
+ * Whatever it is told, it takes its binding away. Signals come while it waits only, and so
+ * interrupt no call.
  */
-static void catch_interrupt(void) {
-        handle_interrupt(SIG_BLOCK, on_interrupt);
+static void catch_signals(void) {
+        handle_signals(SIG_BLOCK, on_signal);
 }
 
-/* It ends at once; but not by what was meant for the step before. */
-static void let_interrupt(void) {
-        handle_interrupt(SIG_BLOCK, SIG_IGN);
-        handle_interrupt(SIG_UNBLOCK, SIG_DFL);
+/* It ends at once; but not by a ^C that was meant for the step before. */
+static void let_signals_end(void) {
+        (void) signal(SIGINT, SIG_IGN);
+        handle_signals(SIG_UNBLOCK, SIG_DFL);
+}
+
+/* When nothing of it is left: who waits for it is to see that it was a signal. */
+static void end_by_signal(void) {
+        if (ended_by == 0)
+                return;
+        let_signals_end();
+        (void) raise(ended_by);
 }
 
 static void wait_ms(int ms) {
@@ -236,9 +257,9 @@ static void fetch_names(const Look *look) {
 
         if (!servers)
                 return;
-        let_interrupt();
+        let_signals_end();
         candidates_fetch_names(look->stretches, look->stacks, debug_servers_find, servers);
-        catch_interrupt();
+        catch_signals();
 }
 
 /* What libraries have that its main process sees. */
@@ -363,10 +384,12 @@ static int suggest_for_unit(Client *client, const char *name) {
         _cleanup_(look_done) Look look = {};
         int r;
 
-        catch_interrupt();
+        catch_signals();
         r = unit_cgroup_query(&client->connection, name, &unit, &cgroup);
         if (r >= 0)
                 r = look_at(&look, cgroup, whole_ns / 2);
+        if (r >= 0 && ended_by > 0)
+                r = -EINTR;
         if (r < 0)
                 return r;
         fetch_names(&look);
@@ -390,6 +413,8 @@ static int suggest_for_unit(Client *client, const char *name) {
              "often slows %s down for about a second, until it is given up",
              candidates.n, unit);
         r = try(&trial, client, &candidates, unit, whole_ns - whole_ns / 2);
+        if (r >= 0 && ended_by > 0)
+                r = -EINTR;
         if (r < 0)
                 return r;
         remark(&look, &trial);
@@ -465,5 +490,6 @@ ExitStatus verb_suggest(Client *client, int argc, char **argv) {
         if (r >= 0)
                 r = r > 0 ? suggest_for_binding(client, argv[0])
                           : suggest_for_unit(client, argv[0]);
+        end_by_signal();
         return status_of(r);
 }

@@ -22,6 +22,9 @@
 #define PROBES_MAX      1000 /* more names are not looked at */
 #define NAME_MAX_LENGTH 40
 
+_Static_assert(FUNCTIONS_MAX + CALLS_MAX + 1 + PAIRS_MAX < CANDIDATES_MAX,
+               "what the program has leaves no room for its libraries");
+
 /* Two functions contain the same time when they differ by less than this part of it. */
 #define SAME_PART 32
 
@@ -370,8 +373,11 @@ int candidates_add_usdt(Candidates *candidates, const Stretches *stretches, cons
                         const char *outside, const char *inside) {
         _cleanup_(elf_file_freep) ElfFile *elf = NULL;
         _cleanup_(probes_done) Probes probes = {};
-        size_t n_before = candidates->n;
+        size_t end_of_room = candidates->n + PAIRS_MAX;
         int r;
+
+        if (end_of_room > CANDIDATES_MAX)
+                end_of_room = CANDIDATES_MAX;
 
         r = elf_file_open(outside, &elf, NULL);
         if (r < 0)
@@ -380,8 +386,8 @@ int candidates_add_usdt(Candidates *candidates, const Stretches *stretches, cons
         remove_doubles(&probes);
         if (r >= 0)
                 sort_probes(&probes, stretches, stacks, elf, inside);
-        for (size_t i = 0; i < probes.n && r >= 0 && candidates->n < n_before + PAIRS_MAX &&
-                           probes.items[i].spent_ns > 0;
+        for (size_t i = 0;
+             i < probes.n && r >= 0 && candidates->n < end_of_room && probes.items[i].spent_ns > 0;
              i++) {
                 const char *end = find_end(&probes, probes.items[i].name);
 

@@ -18,7 +18,7 @@ typedef struct Candidate {
         uint64_t spent_ns; /* seen in it; 0: nobody has looked */
 } Candidate;
 
-#define CANDIDATES_MAX 16
+#define CANDIDATES_MAX 24
 #define OLD_FILES_MAX  8
 
 /* Functions in it cannot be measured, as the daemon would measure what is at its path. */
@@ -69,7 +69,8 @@ int candidates_add_loop(Candidates *candidates, const uint64_t *idle_ns, size_t 
 /*
  * Adds pairs of USDT probes of a program or library, which is at outside for us and at inside for
  * its processes: those whose names say that they are a beginning and its end, and whose beginning
- * is in a function that was seen. A file that cannot be read has none. Returns 0 or -ENOMEM.
+ * is in a function that was seen; as many as there is room for. A file that cannot be read has
+ * none. Returns 0 or -ENOMEM.
  */
 int candidates_add_usdt(Candidates *candidates, const Stretches *stretches, const Stacks *stacks,
                         const char *outside, const char *inside);

@@ -10,7 +10,6 @@
 #include "suggest/stacks.h"
 
 #include <elfutils/libdwfl.h>
-#include <fcntl.h>
 #include <search.h>
 
 #include "base/duration.h"
@@ -27,6 +26,7 @@ typedef struct Module {
         MappedIdentity identity;
         const char *path; /* as its processes see it, or saw it */
         ElfFile *elf;     /* NULL: it cannot be read */
+        Elf *image;       /* the same, for libdwfl */
         FileFate fate;
         bool is_program;
 } Module;
@@ -72,6 +72,7 @@ int stacks_new(Stacks **ret) {
 static Module *module_free(Module *module) {
         if (!module)
                 return NULL;
+        (void) elf_end(module->image);
         elf_file_free(module->elf);
         free(module->name);
         free(module);
@@ -176,6 +177,7 @@ static int add_module(Stacks *stacks, const Module *values, const Module **ret) 
                 return -ENOMEM;
         stacks->modules = modules;
         module->identity = values->identity;
+        module->image = values->elf ? elf_begin(elf_file_fd(values->elf), ELF_C_READ, NULL) : NULL;
         module->elf = values->elf;
         module->path = module->elf ? elf_file_path(module->elf) : module->name;
         module->fate = values->fate;
@@ -237,21 +239,24 @@ static int load(Process *process, uint64_t begin, const Module **ret) {
         return 0;
 }
 
-/* What the process has mapped there. Asked once for each of its files. */
+/*
+ * What the process has mapped there, asked once for each of its files: another reference to what
+ * was opened once. A service can have some hundred processes, and a file that was mapped could be
+ * cut short.
+ */
 static int find_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
                     char **ret_path, Elf **elf) {
         Process *process = *userdata;
         const Module *file;
-        int fd;
 
         if (*name != '/')
                 return dwfl_linux_proc_find_elf(module, userdata, name, base, ret_path, elf);
         if (load(process, base, &file) < 0)
                 return -1;
-        fd = fcntl(elf_file_fd(file->elf), F_DUPFD_CLOEXEC, 3);
-        if (fd >= 0)
+        *elf = elf_begin(-1, ELF_C_READ, file->image);
+        if (*elf)
                 *ret_path = strdup(name);
-        return fd;
+        return -1;
 }
 
 /* Names come from .symtab as for bindings; what is unwound by is in the file. */

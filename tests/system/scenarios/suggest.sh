@@ -125,6 +125,19 @@ interrupt() { # SECONDS...
 check "^C: it ends in time" interrupt 3 3
 holds "^C: what is known is shown" "$(cat /run/known.json)" 'any(.Name == "handle_request")'
 equal "^C: nothing is left" "$(left)" 0
+ended() {
+        local pid status=0 begin=$SECONDS
+
+        tlobctl suggest -j known --for=60s >/run/ended.json &
+        pid=$!
+        pause 2
+        kill -TERM "$pid"
+        wait "$pid" || status=$?
+        [ "$status" = 143 ] && [ $((SECONDS - begin)) -lt 10 ]
+}
+check "SIGTERM: all of it ends, by that" ended
+equal "SIGTERM: nothing was measured any more" "$(cat /run/ended.json)" ""
+equal "SIGTERM: nothing is left" "$(left)" 0
 tlobctl suggest known --for=10s >/dev/null 2>&1 &
 killed=$!
 check "a kill: it measures" until_true sh -c "tlobctl list-bindings -j | grep -q suggest-$killed"
@@ -142,7 +155,8 @@ runuser -u postgres -- pgbench -i -q bench 2>/dev/null
 runuser -u postgres -- pgbench -c 4 -T 25 -P 1 bench >/run/bench 2>&1 &
 bench=$!
 pause 6
-tlobctl suggest "$unit" --for=14s >/run/postgres.txt 2>&1
+# Of a file that many processes have, one descriptor is enough.
+(ulimit -n 40 && exec tlobctl suggest "$unit" --for=14s) >/run/postgres.txt 2>&1
 sed 's/^/# /' /run/postgres.txt
 wait $bench
 sed 's/^/# /' /run/bench
