@@ -78,12 +78,20 @@ void output_init(Output *output, const Options *options) {
         };
 }
 
+int output_flush(Output *output) {
+        bool has_failed = ferror(stdout);
+
+        if (output->error < 0 || output->pager.open)
+                return output->error;
+        if (has_failed)
+                output->error = -EIO;
+        else if (fflush(stdout) != 0)
+                output->error = -errno;
+        return output->error;
+}
+
 int output_done(Output *output) {
-        if (output->pager.open)
-                return pager_close(&output->pager);
-        if (ferror(stdout))
-                return -EIO;
-        return fflush(stdout) == 0 ? 0 : -errno;
+        return output->pager.open ? pager_close(&output->pager) : output_flush(output);
 }
 
 void output_begin(Output *output) {

@@ -45,9 +45,13 @@ typedef struct Output {
         bool pager_wanted;
         Pager pager;
         bool separate; /* the next sheet is not the first */
+        int error;     /* why something could not be written; 0: all of it could be */
 } Output;
 
 void output_init(Output *output, const Options *options);
+
+/* Writes what was held back, where there is no pager. Returns 0, or a negative errno as below. */
+int output_flush(Output *output);
 
 /* Waits for the pager. Returns 0, or a negative errno when something could not be written. */
 int output_done(Output *output);

@@ -189,7 +189,7 @@ int main(int argc, char **argv) {
         if (r < 0) {
                 errno = -r;
                 warn("Failed to write the output");
-                return STATUS_FAILED;
+                return status == STATUS_UNKNOWN ? status : STATUS_FAILED;
         }
         return status;
 }

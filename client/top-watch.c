@@ -14,6 +14,7 @@
 #include "top-watch.h"
 
 #include "base/clock.h"
+#include "base/duration.h"
 #include "event.h"
 #include "report/cause.h"
 #include "restart.h"
@@ -22,6 +23,7 @@
 
 #define OBJECT_MANAGER "org.freedesktop.DBus.ObjectManager"
 #define TIMEOUT_USEC   (UINT64_C(30) * 1000 * 1000)
+#define LATE_NS        NSEC_PER_SEC
 
 static uint32_t json_id(const json_object *event, const char *key) {
         uint64_t id = json_number(event, key);
@@ -129,6 +131,15 @@ static int take_answer(TopWatch *watch, sd_bus_message *reply) {
         return 0;
 }
 
+/*
+ * When an answer was given is not known, only when it came: if that was late, because somebody had
+ * stopped us, or the connection, rates would be wrong. Where each is late, they are all so alike.
+ */
+static bool is_to_be_dropped(TopWatch *watch) {
+        watch->was_late = !watch->was_late && now_ns() - watch->asked_ns > LATE_NS;
+        return watch->was_late;
+}
+
 static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         TopWatch *watch = userdata;
 
@@ -137,6 +148,8 @@ static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 watch->is_silent = true;
                 return 0;
         }
+        if (is_to_be_dropped(watch))
+                return 0;
         return fail(watch, take_answer(watch, m));
 }
 
@@ -165,7 +178,11 @@ static int ask_windows(TopWatch *watch) {
 }
 
 int top_watch_ask(TopWatch *watch) {
-        int r = ask(watch, OBJECT_MANAGER, "GetManagedObjects", "", &watch->asking, on_answer);
+        int r;
+
+        if (!watch->asking)
+                watch->asked_ns = now_ns();
+        r = ask(watch, OBJECT_MANAGER, "GetManagedObjects", "", &watch->asking, on_answer);
 
         return r >= 0 && watch->windows.n > 0 ? ask_windows(watch) : r;
 }

@@ -26,6 +26,8 @@ typedef struct TopWatch {
         Sender sender;
         sd_bus_slot *matches[3];
         sd_bus_slot *asking, *asking_windows; /* NULL: no answer is due */
+        uint64_t asked_ns;
+        bool was_late; /* the last answer, which was dropped for that */
 } TopWatch;
 
 /*

@@ -50,10 +50,11 @@ static bool is_later(const Tally *before, const Tally *now) {
                !has_gone_back(count_lengths(before), count_lengths(now));
 }
 
+/* What the probes took begins at zero with each tlobd. */
 static void add_difference(uint64_t *sum, uint64_t before, uint64_t now) {
-        if (before == UINT64_MAX || now == UINT64_MAX || *sum == UINT64_MAX)
+        if (before == UINT64_MAX || now == UINT64_MAX || *sum == UINT64_MAX || now < before)
                 *sum = UINT64_MAX;
-        else if (now > before)
+        else
                 *sum += now - before;
 }
 

@@ -81,6 +81,18 @@ static void test_change(void **state) {
         rows_done(&rows);
 }
 
+/* What the probes took is counted anew by each tlobd, unlike all else. */
+static void test_another_daemon(void **state) {
+        Tally now = request_now();
+        Rows rows;
+
+        now.probes_ns = request_before.probes_ns / 2;
+        make(&request_before, 1, &now, 1, (RowsOrder) {}, &rows);
+        assert_near(rows.rows[0].windows_per_sec, 50);
+        assert_true(rows.rows[0].cpu < 0);
+        rows_done(&rows);
+}
+
 /* The longest of all was before: of those since, the bucket is known. */
 static void test_old_maximum(void **state) {
         HistogramBucket lengths[] = { { 1 * MS, 90 }, { 2 * MS, 1 } };
@@ -286,11 +298,11 @@ static void test_open_many(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_change),    cmocka_unit_test(test_old_maximum),
-                cmocka_unit_test(test_unknown),   cmocka_unit_test(test_idle),
-                cmocka_unit_test(test_units),     cmocka_unit_test(test_order),
-                cmocka_unit_test(test_sort_keys), cmocka_unit_test(test_open),
-                cmocka_unit_test(test_open_many),
+                cmocka_unit_test(test_change),  cmocka_unit_test(test_another_daemon),
+                cmocka_unit_test(test_unknown), cmocka_unit_test(test_old_maximum),
+                cmocka_unit_test(test_idle),    cmocka_unit_test(test_units),
+                cmocka_unit_test(test_order),   cmocka_unit_test(test_sort_keys),
+                cmocka_unit_test(test_open),    cmocka_unit_test(test_open_many),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
