@@ -155,14 +155,15 @@ static void test_overlap(void **state) {
 
         /* x and y cross, and so do y and a; b lies in a. */
         engine_run(engine, &victim,
-                   "<x sleep:2000000 <y sleep:3000000 >x sleep:4000000 a( b( ) sleep:5000000 >y )");
+                   "<x sleep:40000000 <y sleep:60000000 >x sleep:80000000 a( b( ) "
+                   "sleep:100000000 >y )");
         assert_int_equal(engine_count(engine, REPORT_COMPLETION, x), 1);
         assert_int_equal(engine_count(engine, REPORT_COMPLETION, y), 1);
         assert_int_equal(engine_count(engine, REPORT_COMPLETION, a), 1);
         assert_int_equal(engine_count(engine, REPORT_COMPLETION, b), 0);
-        assert_slept(engine_report(engine, REPORT_COMPLETION, x, 0), 5000000);
-        assert_slept(engine_report(engine, REPORT_COMPLETION, y, 0), 12000000);
-        assert_slept(engine_report(engine, REPORT_COMPLETION, a, 0), 5000000);
+        assert_slept(engine_report(engine, REPORT_COMPLETION, x, 0), 100000000);
+        assert_slept(engine_report(engine, REPORT_COMPLETION, y, 0), 240000000);
+        assert_slept(engine_report(engine, REPORT_COMPLETION, a, 0), 100000000);
         assert_int_equal(engine_statistics(engine, b).counters.in_budget, 1);
 }
 
@@ -324,13 +325,13 @@ static void test_removal_ends_open_windows(void **state) {
         uint32_t b = engine_add(engine, FUNCTION("b", "1min"), NULL);
         Statistics s;
 
-        victim_start(&victim, "a( b( sleep:2000000 say:inside ) )");
+        victim_start(&victim, "a( b( sleep:40000000 say:inside ) )");
         victim_expect(&victim, "inside");
         engine_remove(engine, a, &s);
         assert_int_equal(s.counters.ended[TLOB_END_REMOVED], 1);
         assert_int_equal(s.counters.violations, 1);
         assert_int_equal(engine_report(engine, REPORT_COMPLETION, a, 0)->end, TLOB_END_REMOVED);
-        assert_slept(engine_report(engine, REPORT_COMPLETION, a, 0), 2000000);
+        assert_slept(engine_report(engine, REPORT_COMPLETION, a, 0), 40000000);
 
         victim_continue(&victim);
         victim_finish(&victim);
