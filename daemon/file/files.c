@@ -11,7 +11,7 @@
  * answer still counts when it comes. Until then nothing else is asked about files in that place,
  * which is a mount, or a directory: so a place that hangs costs one reader, however many bindings
  * are there. Where processes of a unit are looked at, too, these may be what hangs: then the place
- * is that unit, and nothing is said of others in the same directory. These may cost some readers.
+ * is that unit, and nothing is said of others in the same directory, unless two such hang there.
  */
 
 #include "file/files.h"
@@ -32,7 +32,8 @@
 
 #define READERS_MAX          12 /* those that hang among them */
 #define READERS_OF_USERS_MAX 2  /* that read for the tlobd of users */
-#define READERS_OF_UNITS_MAX 4  /* that are kept waiting by processes of units */
+#define READERS_OF_UNITS_MAX 8  /* that processes of units, or their files, keep waiting */
+#define READERS_OF_PLACE_MAX 2  /* of these, where their files are in one place */
 #define WORKING_MAX          4  /* that may yet answer in time */
 #define PATIENCE_USEC        UINT64_C(300000)
 #define PATIENCE_PART        10 /* of the time that passes: comes back */
@@ -106,7 +107,7 @@ int files_get_fd(const Files *files) {
 /* Has its place kept somebody waiting for so long that it is of no use to ask more there? */
 static bool place_is_slow(const Files *files, FileQuestion *question, bool *ret_late) {
         uint64_t now = now_usec();
-        unsigned n_of_units = 0;
+        unsigned n_of_units = 0, n_beside = 0;
         bool slow = false;
 
         *ret_late = false;
@@ -116,12 +117,14 @@ static bool place_is_slow(const Files *files, FileQuestion *question, bool *ret_
                 if (!other || other == question || (!other->late && now - other->since < SLOW_USEC))
                         continue;
                 n_of_units += other->is_of_unit;
+                n_beside += file_question_is_beside(question, other);
                 if (!file_question_meets(question, other))
                         continue;
                 *ret_late |= other->late;
                 slow = true;
         }
-        return slow || (question->is_of_unit && n_of_units >= READERS_OF_UNITS_MAX);
+        return slow || n_beside >= READERS_OF_PLACE_MAX ||
+               (question->is_of_unit && n_of_units >= READERS_OF_UNITS_MAX);
 }
 
 static void close_reader(Reader *reader) {
@@ -344,7 +347,8 @@ static int pose(Files *files, const char *path, const Binding *binding, bool of_
                 FileQuestion **ret, char **ret_error) {
         /* Paths in a container say nothing of the machine, and it may have any file system. */
         bool in_container = binding && binding_may_have_container(binding);
-        const char *place = in_container || of_unit ? binding->unit : NULL;
+        const char *unit = binding ? binding->unit : NULL;
+        const char *place = in_container || of_unit ? unit : NULL;
         uid_t for_user = binding ? binding->lent.user : 0;
         char user[sizeof("user 4294967295")];
         int r;
@@ -365,7 +369,7 @@ static int pose(Files *files, const char *path, const Binding *binding, bool of_
         if (r < 0)
                 return r;
         (*ret)->user = for_user;
-        (*ret)->is_of_unit = of_unit && !in_container && for_user == 0 && binding->unit;
+        (*ret)->is_of_unit = of_unit && !in_container && for_user == 0 && unit;
         (void) ask(files, *ret);
         return 1;
 }

@@ -47,14 +47,23 @@ const char *file_question_place(FileQuestion *question) {
         return question->place ?: "";
 }
 
-bool file_question_meets(FileQuestion *question, FileQuestion *other) {
-        const char *place = file_question_place(other);
-
-        if (streq(place, file_question_place(question)))
-                return true;
+/* NULL: it is of no unit, or for want of memory. */
+static const char *path_place(FileQuestion *question) {
         if (question->is_of_unit && !question->path_place)
                 question->path_place = file_place(question->path);
-        return question->path_place && streq(place, question->path_place);
+        return question->path_place;
+}
+
+bool file_question_meets(FileQuestion *question, FileQuestion *other) {
+        const char *place = file_question_place(other), *own = path_place(question);
+
+        return streq(place, file_question_place(question)) || (own && streq(place, own));
+}
+
+bool file_question_is_beside(FileQuestion *question, FileQuestion *other) {
+        const char *place = path_place(other), *own = path_place(question);
+
+        return place && own && streq(place, own);
 }
 
 FileQuestion *file_questions_find(const FileQuestions *questions, const Packet *packet) {

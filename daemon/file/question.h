@@ -79,8 +79,11 @@ uint64_t file_question_kept_until(const FileQuestion *question);
 /* Whose fault it is if it takes long; owned by the question. */
 const char *file_question_place(FileQuestion *question);
 
-/* Must it wait until that one is answered, or can it not be at the same place? */
+/* Must it wait until that one is answered? */
 bool file_question_meets(FileQuestion *question, FileQuestion *other);
+
+/* Of two that are of units: are their paths in one place? */
+bool file_question_is_beside(FileQuestion *question, FileQuestion *other);
 
 void file_question_set_state(FileQuestion *question, QuestionState state);
 

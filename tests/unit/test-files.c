@@ -418,6 +418,34 @@ static void test_unit_that_hangs(void **state) {
         signal_readers(SIGCONT);
 }
 
+/* A file system that hangs costs two readers, however many units have their files there. */
+static void test_files_of_units_that_hang(void **state) {
+        Binding *units[] = { make("/usr/bin/env", "main"), make("/usr/bin/env", "main"),
+                             make("/usr/bin/env", "main") };
+        _cleanup_(binding_freep) Binding *elsewhere = make("libc.so.6", "fsync");
+        const struct timespec while_slow = { .tv_nsec = 300000000 };
+        _cleanup_(binding_file_freep) BindingFile *file = NULL;
+        unsigned id;
+
+        assert_ok(binding_set_key(elsewhere, "Unit", "elsewhere.service", NULL));
+        for (size_t i = 0; i < ELEMENTSOF(units); i++) {
+                char name[32];
+
+                (void) snprintf(name, sizeof(name), "u%zu.service", i);
+                assert_ok(binding_set_key(units[i], "Unit", name, NULL));
+                /* There is a reader that has nothing to do, and answers but for the first two. */
+                assert_resolved(*state, elsewhere, "fsync");
+                if (i < 2)
+                        signal_readers(SIGSTOP);
+                assert_int_equal(files_resolve(*state, units[i], &id, &file, NULL), -EINPROGRESS);
+                (void) nanosleep(&while_slow, NULL);
+        }
+        assert_resolved(*state, elsewhere, "fsync");
+        signal_readers(SIGCONT);
+        for (size_t i = 0; i < ELEMENTSOF(units); i++)
+                binding_free(units[i]);
+}
+
 typedef struct Two {
         Files *files;
         Binding *second;
@@ -491,6 +519,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_place_that_hangs, setup_patient, teardown),
                 cmocka_unit_test_setup_teardown(test_container_that_hangs, setup_patient, teardown),
                 cmocka_unit_test_setup_teardown(test_unit_that_hangs, setup_patient, teardown),
+                cmocka_unit_test_setup_teardown(test_files_of_units_that_hang, setup_patient,
+                                                teardown),
                 cmocka_unit_test_setup_teardown(test_asked_by_two, setup_patient, teardown),
                 cmocka_unit_test_setup_teardown(test_reader_that_dies, setup_patient, teardown),
         };
