@@ -162,13 +162,21 @@ static int check_patches(const Binding *binding, const BindingFile *file, char *
         r = patches_find(binding, file->fd, &patch);
         if (r <= 0)
                 return r;
+        if (patch.is_outdated)
+                return sentence_error(-EBUSY, ret_error,
+                                      "Process %u of %s still has what was at 0x%" PRIx64
+                                      " in %s before that was written to, and a probe there would "
+                                      "crash it: restart the unit",
+                                      patch.pid, binding->unit, patch.offset,
+                                      binding->resolved.path);
         return sentence_error(-ETXTBSY, ret_error,
                               "Process %u of %s has other code at 0x%" PRIx64 "%s%s%s than %s, as "
                               "hooks and live patches write it, and a probe there would crash "
-                              "it: 'tlobctl reload' looks again",
+                              "it: 'tlobctl %sreload' looks again",
                               patch.pid, binding->unit, patch.offset,
                               start->function ? ", in " : "", start->function ?: "",
-                              start->function ? "," : "", binding->resolved.path);
+                              start->function ? "," : "", binding->resolved.path,
+                              binding->lent.user ? "--user " : "");
 }
 
 static int answer_resolve(Packet *question, Packet *answer, int *ret_fd) {

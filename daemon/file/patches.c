@@ -5,6 +5,9 @@
  * kernel would execute the instruction that the file has, and go on behind it, in the middle of
  * the jump: a crash. So the processes that run are looked at before there are probes. One that
  * writes there later has read the breakpoint first, as anybody can who looks.
+ *
+ * A process that is older than what is in the file may only have kept what was there before. On an
+ * overlay it runs another file then, in which there will be no probes.
  */
 
 #include "file/patches.h"
@@ -12,8 +15,11 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/duration.h"
 #include "elf/changed-code.h"
 #include "elf/probe-kind.h"
 #include "elf/read.h"
@@ -25,6 +31,7 @@
 typedef struct Search {
         const BindingResolved *resolved;
         int file_fd;
+        bool is_outdated; /* the process that is looked at */
         unsigned n_processes;
         unsigned n_lines;
         Patch found; /* pid 0: nothing yet */
@@ -55,7 +62,7 @@ static void look_at_place(Search *search, const Piece *piece, uint64_t offset) {
         if (search->found.pid == 0 && offset >= mapping->offset &&
             offset - mapping->offset < mapping->end - mapping->begin &&
             is_patched(search, piece, offset))
-                search->found = (Patch) { .pid = piece->pid, .offset = offset };
+                search->found = (Patch) { piece->pid, offset, search->is_outdated };
 }
 
 static void look_at_site(Search *search, const Piece *piece, const ElfSite *site) {
@@ -75,39 +82,77 @@ static void look_at_piece(Search *search, const Piece *piece) {
                 look_at_place(search, piece, sites->exits.offsets[i]);
 }
 
-static FILE *open_maps(uint32_t pid) {
+static FILE *open_of(uint32_t pid, const char *name) {
         char path[64];
 
-        (void) snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
+        (void) snprintf(path, sizeof(path), "/proc/%" PRIu32 "/%s", pid, name);
         return fopen(path, "re");
 }
 
+/* Where that is forbidden, to try it would be in the log of the kernel. */
 static int open_memory(uint32_t pid) {
         char path[64];
 
+        if (geteuid() != 0 && (pid_t) pid != getpid())
+                return -EPERM;
         (void) snprintf(path, sizeof(path), "/proc/%" PRIu32 "/mem", pid);
         return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* One that has ended, or keeps who it is to itself, has nothing to be found. */
-static int look_at_process(uint32_t pid, void *userdata) {
-        _cleanup_fclose_ FILE *maps = open_maps(pid);
-        _cleanup_close_ int memory_fd = -EBADF;
+static uint64_t clock_ns(clockid_t id) {
+        struct timespec now = {};
+
+        (void) clock_gettime(id, &now);
+        return (uint64_t) now.tv_sec * NSEC_PER_SEC + (uint64_t) now.tv_nsec;
+}
+
+/* When it was started, since the epoch: the 22nd field, the second of which may have blanks. */
+static uint64_t start_of(uint32_t pid) {
+        _cleanup_fclose_ FILE *f = open_of(pid, "stat");
         _cleanup_free_ char *line = NULL;
-        Search *search = userdata;
+        const char *field;
+        uint64_t start_ns;
+        size_t size = 0;
+
+        if (!f || getline(&line, &size, f) <= 0)
+                return UINT64_MAX;
+        field = strrchr(line, ')');
+        for (unsigned i = 0; i < 20 && field; i++)
+                field = strchr(field + 1, ' ');
+        if (!field)
+                return UINT64_MAX;
+        start_ns = strtoull(field, NULL, 10) * NSEC_PER_SEC / (uint64_t) sysconf(_SC_CLK_TCK);
+        return clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_BOOTTIME) - start_ns);
+}
+
+static void look_at_maps(Search *search, uint32_t pid, FILE *maps, int memory_fd) {
+        _cleanup_free_ char *line = NULL;
         FileMapping mapping;
         size_t size = 0;
 
-        while (maps && search->found.pid == 0 && search->n_lines++ < LINES_MAX &&
-               getline(&line, &size, maps) > 0) {
-                if (!file_parse_mapping(line, &mapping) || !mapping.is_code ||
-                    !mapped_identity_equal(&mapping.identity, &search->resolved->mapped))
-                        continue;
-                if (memory_fd < 0)
-                        memory_fd = open_memory(pid);
-                if (memory_fd < 0)
-                        break;
-                look_at_piece(search, &(Piece) { &mapping, pid, memory_fd });
+        while (search->found.pid == 0 && search->n_lines++ < LINES_MAX &&
+               getline(&line, &size, maps) > 0)
+                if (file_parse_mapping(line, &mapping) && mapping.is_code &&
+                    mapped_identity_equal(&mapping.identity, &search->resolved->mapped))
+                        look_at_piece(search, &(Piece) { &mapping, pid, memory_fd });
+}
+
+/*
+ * One that has ended, or keeps who it is to itself, has nothing to be found; nor has one that
+ * executes another program meanwhile, whose memory is not the one that was opened first.
+ */
+static int look_at_process(uint32_t pid, void *userdata) {
+        _cleanup_close_ int memory_fd = open_memory(pid);
+        _cleanup_fclose_ FILE *maps = memory_fd >= 0 ? open_of(pid, "maps") : NULL;
+        Search *search = userdata;
+        const FileStamp *stamp = &search->resolved->stamp;
+        uint64_t start_ns;
+
+        if (maps) {
+                start_ns = start_of(pid);
+                search->is_outdated = stamp->mtime_ns > start_ns;
+                if (stamp->born_ns <= start_ns)
+                        look_at_maps(search, pid, maps, memory_fd);
         }
         return search->found.pid > 0 || ++search->n_processes >= PROCESSES_MAX;
 }

@@ -2,6 +2,7 @@
 #ifndef FILE_PATCHES_H
 #define FILE_PATCHES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "binding/binding.h"
@@ -9,7 +10,8 @@
 /* A process has other code at a place than its file has. */
 typedef struct Patch {
         uint32_t pid;
-        uint64_t offset; /* of the place, in the file */
+        uint64_t offset;  /* of the place, in the file */
+        bool is_outdated; /* the process is older than what is in the file */
 } Patch;
 
 /*

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "elf/changed-code.h"
@@ -131,6 +132,23 @@ static void test_other_code(void **state) {
         expect(patched, 0);
 }
 
+/* What a process keeps of a file that was written to since; or of another layer of an overlay. */
+static void test_older_than_the_file(void **state) {
+        Patched *patched = *state;
+        FileStamp *stamp = &patched->binding->resolved.stamp;
+        Patch found = {};
+
+        patched->code[PLACE] = 0xe9;
+        stamp->mtime_ns = UINT64_C(1000000000);
+        assert_int_equal(patches_find(patched->binding, patched->fd, &found), 1);
+        assert_false(found.is_outdated);
+        stamp->mtime_ns = ((uint64_t) time(NULL) + 2) * UINT64_C(1000000000);
+        assert_int_equal(patches_find(patched->binding, patched->fd, &found), 1);
+        assert_true(found.is_outdated);
+        stamp->born_ns = stamp->mtime_ns;
+        expect(patched, 0);
+}
+
 static void test_no_process(void **state) {
         Patched *patched = *state;
 
@@ -180,6 +198,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_hook, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_breakpoint, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_other_code, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_older_than_the_file, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_no_process, set_up, tear_down),
                 cmocka_unit_test(test_instruction),
         };
