@@ -38,6 +38,7 @@
 #define ANSWER_MAX        (UINT64_C(24) << 20)
 #define ANSWER_SIZE       1024 /* of a binding or violation in a list */
 #define ANSWER_SIZE_WHOLE 4096 /* of a binding with all its properties, and of all other answers */
+#define ANSWER_SIZE_BOOKS 8192 /* of the lengths of an active one's windows, in addition */
 
 #define CALLER_USEC  INT64_C(1000000)
 #define CALLER_SHARE 4 /* one in so many */
@@ -213,7 +214,9 @@ static uint64_t estimate_answer(const Bus *bus, sd_bus_message *m) {
                                : BUS_ANSWER_SIZE_MAX;
         }
         if (streq(member, "GetManagedObjects"))
-                return ANSWER_SIZE_WHOLE * (1 + n_bindings);
+                return ANSWER_SIZE_WHOLE * (1 + n_bindings) +
+                       ANSWER_SIZE_BOOKS *
+                               binding_table_count(manager_bindings(bus->manager), BINDING_ACTIVE);
         if (streq(member, "ListBindings") || streq(member, "Introspect"))
                 return ANSWER_SIZE * (1 + n_bindings);
         return ANSWER_SIZE_WHOLE;
