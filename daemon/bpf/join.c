@@ -346,6 +346,15 @@ static int listen_at(JoinServer *server) {
         return watch(server, server->listen_fd, EVENT_LISTEN);
 }
 
+/* What lies in a map of maps is told by its id. */
+static void note_inherited(JoinServer *server, uint32_t page) {
+        uint32_t id;
+
+        server->given[page].pid = server->lanes->pages[page].pid;
+        if (bpf_map_lookup_elem(server->lanes->maps.pages, &page, &id) >= 0)
+                server->given[page].map_id = id;
+}
+
 static int set_up(JoinServer *server, const char *path) {
         size_t n = server->lanes->n;
 
@@ -362,8 +371,11 @@ static int set_up(JoinServer *server, const char *path) {
         server->spare_fd = fcntl(server->done_fd, F_DUPFD_CLOEXEC, 3);
         /* Those that a daemon before this one has given away. */
         for (size_t i = 0; i < n; i++)
-                if (server->lanes->pages[i].lanes && follow(server, i) < 0)
-                        leave_page(server, i);
+                if (server->lanes->pages[i].lanes) {
+                        note_inherited(server, (uint32_t) i);
+                        if (follow(server, i) < 0)
+                                leave_page(server, i);
+                }
         return watch(server, server->done_fd, EVENT_DONE);
 }
 

@@ -65,7 +65,8 @@ static void restore(KernelContext *c, const KernelLine *line, bool was_there) {
                                       "'%s', which is not tlobd's, is not in the kernel's monitor "
                                       "any more, as that had to be reset: %s",
                                       line->text,
-                                      r == -ESTALE ? "the file was replaced" : strerror(-r));
+                                      r == -ESTALE ? "the file at that path is another one"
+                                                   : strerror(-r));
 }
 
 static KernelEntry *find_own(KernelContext *c, const KernelLine *line) {
@@ -87,7 +88,8 @@ static void put_back(KernelContext *c, KernelEntry *entry, const KernelLine *lin
 
 /*
  * Takes all away that is not ours, as far as that is possible, and switches the monitor off.
- * *ret_removed: which were taken away; the caller's, also after an error.
+ * *ret_removed: which were taken away by their paths, or are known; the caller's, also after an
+ * error.
  */
 static int clear(KernelContext *c, const KernelLines *lines, bool **ret_removed) {
         bool *removed = calloc(lines->n + 1, sizeof(*removed));
@@ -97,8 +99,10 @@ static int clear(KernelContext *c, const KernelLines *lines, bool **ret_removed)
         if (!removed)
                 return -ENOMEM;
         for (size_t i = 0; i < lines->n; i++)
-                removed[i] = !find_own(c, &lines->items[i]) &&
-                             kernel_monitor_remove_line(&c->monitor, &lines->items[i]) >= 0;
+                removed[i] =
+                        !find_own(c, &lines->items[i]) &&
+                        kernel_monitor_remove_line(&c->monitor, &lines->items[i]) >= 0 &&
+                        (!lines->items[i].name || kernel_lines_find(&c->foreign, &lines->items[i]));
         r = kernel_context_enable(c, false);
         for (size_t i = 0; i < lines->n && r < 0; i++)
                 if (removed[i])
