@@ -385,23 +385,52 @@ static void test_who_had_the_cpu_for_most_of_the_wait(void **state) {
         assert_peer(told.why_at_last.preempted_by, "victim", (pid_t) longest.tid);
 }
 
-/* Else each switch of the machine would look for whom it is on the way, for as long as it runs. */
-static void test_who_runs_waits_no_longer(void **state) {
+/* Who looks is to be on another CPU than whom it looks at, who would wait for it. */
+static void leave_cpu(int cpu, bool now) {
+        cpu_set_t set;
+
+        CPU_ZERO(&set);
+        for (int i = 0; i < CPU_SETSIZE; i++)
+                CPU_SET(i, &set);
+        if (now)
+                CPU_CLR(cpu, &set);
+        (void) sched_setaffinity(0, sizeof(set), &set);
+}
+
+static bool nobody_waits(const struct tlob_bpf__bss *bss) {
         _cleanup_(victim_done) Victim victim = {};
-        Engine *engine = *state;
-        const __u32 *n_waiters =
-                &((const BpfBackend *) engine->backend)->programs.bpf->bss->n_waiters;
         bool is_none = false;
 
-        (void) add(engine, "BudgetSec", "1min");
-        victim_start(&victim, "a( say:inside spin:1000000000 )");
+        victim_start(&victim, "pin:0 a( say:inside spin:1000000000 )");
         victim_expect(&victim, "inside");
+        leave_cpu(0, true);
         victim_continue(&victim);
         for (unsigned i = 0; i < 500 && !is_none; i++) {
                 (void) usleep(1000);
-                is_none = __atomic_load_n(n_waiters, __ATOMIC_RELAXED) == 0;
+                is_none = __atomic_load_n(&bss->n_waiters, __ATOMIC_RELAXED) == 0;
         }
         victim_finish(&victim);
+        leave_cpu(0, false);
+        return is_none;
+}
+
+/*
+ * Else each switch of the machine would look for whom it is on the way, for as long as it runs. The
+ * kernel of a virtual machine may not say that a task got its CPU: then it is looked at once more.
+ */
+static void test_who_runs_waits_no_longer(void **state) {
+        Engine *engine = *state;
+        const struct tlob_bpf__bss *bss = ((const BpfBackend *) engine->backend)->programs.bpf->bss;
+        bool is_none, is_missed;
+        unsigned tries = 0;
+
+        (void) add(engine, "BudgetSec", "1min");
+        do {
+                uint64_t before = __atomic_load_n(&bss->n_missed_switches, __ATOMIC_RELAXED);
+
+                is_none = nobody_waits(bss);
+                is_missed = __atomic_load_n(&bss->n_missed_switches, __ATOMIC_RELAXED) != before;
+        } while (!is_none && is_missed && ++tries < 5);
         assert_true(is_none);
 }
 
