@@ -31,7 +31,6 @@
 typedef struct Search {
         const BindingResolved *resolved;
         int file_fd;
-        bool is_outdated; /* the process that is looked at */
         unsigned n_processes;
         unsigned n_lines;
         Patch found; /* pid 0: nothing yet */
@@ -62,7 +61,7 @@ static void look_at_place(Search *search, const Piece *piece, uint64_t offset) {
         if (search->found.pid == 0 && offset >= mapping->offset &&
             offset - mapping->offset < mapping->end - mapping->begin &&
             is_patched(search, piece, offset))
-                search->found = (Patch) { piece->pid, offset, search->is_outdated };
+                search->found = (Patch) { .pid = piece->pid, .offset = offset };
 }
 
 static void look_at_site(Search *search, const Piece *piece, const ElfSite *site) {
@@ -137,6 +136,15 @@ static void look_at_maps(Search *search, uint32_t pid, FILE *maps, int memory_fd
                         look_at_piece(search, &(Piece) { &mapping, pid, memory_fd });
 }
 
+static void judge_by_age(Search *search) {
+        const FileStamp *stamp = &search->resolved->stamp;
+        uint64_t start_ns = start_of(search->found.pid);
+
+        search->found.is_outdated = stamp->mtime_ns > start_ns;
+        if (stamp->born_ns > start_ns)
+                search->found = (Patch) {};
+}
+
 /*
  * One that has ended, or keeps who it is to itself, has nothing to be found; nor has one that
  * executes another program meanwhile, whose memory is not the one that was opened first.
@@ -145,15 +153,11 @@ static int look_at_process(uint32_t pid, void *userdata) {
         _cleanup_close_ int memory_fd = open_memory(pid);
         _cleanup_fclose_ FILE *maps = memory_fd >= 0 ? open_of(pid, "maps") : NULL;
         Search *search = userdata;
-        const FileStamp *stamp = &search->resolved->stamp;
-        uint64_t start_ns;
 
-        if (maps) {
-                start_ns = start_of(pid);
-                search->is_outdated = stamp->mtime_ns > start_ns;
-                if (stamp->born_ns <= start_ns)
-                        look_at_maps(search, pid, maps, memory_fd);
-        }
+        if (maps)
+                look_at_maps(search, pid, maps, memory_fd);
+        if (search->found.pid > 0)
+                judge_by_age(search);
         return search->found.pid > 0 || ++search->n_processes >= PROCESSES_MAX;
 }
 
