@@ -261,14 +261,12 @@ int proposal_show(Output *output, const Trial *trial, const char *unit) {
         r = make_rows(&order, &rows);
         if (r < 0)
                 return r;
-        if (output->json != JSON_OFF)
+        if (output->json != JSON_OFF) {
                 r = output_json(output, rows);
-        if (r < 0)
-                return r;
+                return r < 0 || order.n > 0 ? r : -ENODATA;
+        }
         if (order.n == 0)
                 return -ENODATA;
-        if (output->json != JSON_OFF)
-                return 0;
         r = output_table(output, fields, rows, "candidate");
         return r < 0 ? r : print_drop_in(&order, unit);
 }

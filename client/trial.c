@@ -85,11 +85,6 @@ int trial_init(Trial *trial, Connection *connection, const Candidates *candidate
         return remove_orphans(connection);
 }
 
-static void forget_name(Trial *trial) {
-        free(trial->name);
-        trial->name = NULL;
-}
-
 int trial_begin(Trial *trial, size_t candidate, const char *unit) {
         Measured *measured = &trial->measured[candidate];
         _cleanup_message_ sd_bus_message *call = NULL;
@@ -112,7 +107,7 @@ int trial_begin(Trial *trial, size_t candidate, const char *unit) {
         trial->name = TAKE_PTR(name);
         r = connection_ask(trial->connection, call, NULL, &measured->refusal);
         if (r == -EREMOTEIO) {
-                forget_name(trial);
+                free(TAKE_PTR(trial->name));
                 return 0;
         }
         if (r < 0) {
@@ -161,7 +156,7 @@ static void forget_binding(Trial *trial) {
                 warnx("'%s' may be left, which measures for nobody; remove it with 'tlobctl "
                       "remove-binding %s'",
                       trial->name, trial->name);
-        forget_name(trial);
+        free(TAKE_PTR(trial->name));
 }
 
 int trial_end(Trial *trial, size_t candidate) {
