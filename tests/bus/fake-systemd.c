@@ -242,3 +242,18 @@ void systemd_comes_back(void) {
         assert_true(sd_bus_send(bus, m, NULL) >= 0);
         fixture_run(systemd.fixture);
 }
+
+void reload(void) {
+        assert_true(manager_reload(systemd.fixture->manager) >= 0);
+        fixture_run(systemd.fixture);
+        assert_false(manager_is_reloading(systemd.fixture->manager));
+}
+
+const Binding *binding(const char *name) {
+        return binding_table_get(manager_bindings(systemd.fixture->manager), name);
+}
+
+void assert_state(const char *name, BindingState state) {
+        assert_non_null(binding(name));
+        assert_int_equal(binding(name)->measurement.state, state);
+}

@@ -67,6 +67,13 @@ void unit_changes(const char *name);
 void forge_signal(const char *path, const char *interface, const char *member, const char *types,
                   ...);
 
+/* A section with that budget, and what has become of it after the daemon has read all again. */
+#define SECTION(budget) "[X-Tlob a]\nExecutable=libc.so.6\nFunction=fsync\nBudgetSec=" budget "\n"
+
+void reload(void);
+const Binding *binding(const char *name);
+void assert_state(const char *name, BindingState state);
+
 /* It was executed anew, and is on the bus again. */
 void systemd_comes_back(void);
 

@@ -10,23 +10,6 @@
 #include "fake-systemd.h"
 #include "test.h"
 
-#define SECTION(budget) "[X-Tlob a]\nExecutable=libc.so.6\nFunction=fsync\nBudgetSec=" budget "\n"
-
-static void reload(void) {
-        assert_true(manager_reload(systemd.fixture->manager) >= 0);
-        fixture_run(systemd.fixture);
-        assert_false(manager_is_reloading(systemd.fixture->manager));
-}
-
-static const Binding *binding(const char *name) {
-        return binding_table_get(manager_bindings(systemd.fixture->manager), name);
-}
-
-static void assert_state(const char *name, BindingState state) {
-        assert_non_null(binding(name));
-        assert_int_equal(binding(name)->measurement.state, state);
-}
-
 static void test_odd_signals(void **state) {
         FakeUnit *unit = add_unit("x.service", SECTION("5ms"));
 
