@@ -381,19 +381,25 @@ static void assert_resolved(Files *files, Binding *binding, const char *function
         assert_same_site(&binding->resolved.sites.start, &here->resolved.sites.start);
 }
 
-/* A path there is no path of the machine, whatever its text. */
-static void test_container_that_hangs(void **state) {
-        _cleanup_(binding_freep) Binding *inside = make("libc.so.6", "fsync"),
-                                         *outside = make("libc.so.6", "fsync");
+/* Whoever is asked about it does not answer; there is a reader, which has nothing else to do. */
+static void hang(Files *files, Binding *binding) {
         const struct timespec while_slow = { .tv_nsec = 300000000 };
         _cleanup_(binding_file_freep) BindingFile *file = NULL;
         unsigned id;
 
+        signal_readers(SIGSTOP);
+        assert_int_equal(files_resolve(files, binding, &id, &file, NULL), -EINPROGRESS);
+        (void) nanosleep(&while_slow, NULL);
+}
+
+/* A path there is no path of the machine, whatever its text. */
+static void test_container_that_hangs(void **state) {
+        _cleanup_(binding_freep) Binding *inside = make("libc.so.6", "fsync"),
+                                         *outside = make("libc.so.6", "fsync");
+
         assert_ok(binding_set_key(inside, "Unit", "libpod-0.scope", NULL));
         assert_resolved(*state, outside, "fsync");
-        signal_readers(SIGSTOP);
-        assert_int_equal(files_resolve(*state, inside, &id, &file, NULL), -EINPROGRESS);
-        (void) nanosleep(&while_slow, NULL);
+        hang(*state, inside);
         assert_resolved(*state, outside, "fsync");
         signal_readers(SIGCONT);
 }
@@ -403,16 +409,11 @@ static void test_unit_that_hangs(void **state) {
         _cleanup_(binding_freep) Binding *hangs = make("libc.so.6", "fsync"),
                                          *other = make("libc.so.6", "fsync"),
                                          *outside = make("libc.so.6", "fsync");
-        const struct timespec while_slow = { .tv_nsec = 300000000 };
-        _cleanup_(binding_file_freep) BindingFile *file = NULL;
-        unsigned id;
 
         assert_ok(binding_set_key(hangs, "Unit", "hangs.service", NULL));
         assert_ok(binding_set_key(other, "Unit", "other.service", NULL));
         assert_resolved(*state, outside, "fsync");
-        signal_readers(SIGSTOP);
-        assert_int_equal(files_resolve(*state, hangs, &id, &file, NULL), -EINPROGRESS);
-        (void) nanosleep(&while_slow, NULL);
+        hang(*state, hangs);
         assert_resolved(*state, outside, "fsync");
         assert_resolved(*state, other, "fsync");
         signal_readers(SIGCONT);
