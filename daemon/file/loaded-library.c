@@ -13,7 +13,6 @@
 
 #include "file/loaded-library.h"
 
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,15 +100,12 @@ static int look_at_line(Search *search, char *line) {
 }
 
 static int look_at_process(uint32_t pid, void *userdata) {
-        _cleanup_fclose_ FILE *f = NULL;
+        _cleanup_fclose_ FILE *f = process_open_file(pid, "maps");
         _cleanup_free_ char *line = NULL;
         Search *search = userdata;
-        char path[64];
         size_t size;
         int r = 0;
 
-        (void) snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
-        f = fopen(path, "re");
         while (f && r == 0 && search->n_lines++ < LINES_MAX && getline(&line, &size, f) > 0)
                 r = look_at_line(search, line);
         return r;

@@ -10,7 +10,6 @@
 
 #include <ctype.h>
 #include <fcntl.h>
-#include <inttypes.h>
 
 #include "base/cleanup.h"
 #include "base/program.h"
@@ -73,13 +72,10 @@ static void look_at_line(char *line, uint32_t pid, const MappedFile *file, FileM
 }
 
 int file_maps_of_process(uint32_t pid, const MappedFile *file, FileMaps *maps) {
-        _cleanup_fclose_ FILE *f = NULL;
+        _cleanup_fclose_ FILE *f = process_open_file(pid, "maps");
         _cleanup_free_ char *line = NULL;
-        char path[64];
         size_t size;
 
-        (void) snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
-        f = fopen(path, "re");
         if (!f)
                 return -errno;
         for (; !is_done(file, maps) && getline(&line, &size, f) > 0; maps->n_lines++)
@@ -162,13 +158,10 @@ bool file_maps_cgroup_has(const char *cgroup_path, const char *path) {
 
 /* In cgroup v2: "0::/system.slice/nginx.service". One that is gone by now is nowhere. */
 static bool process_is_in_cgroup(uint32_t pid, const char *cgroup_path) {
-        _cleanup_fclose_ FILE *f = NULL;
+        _cleanup_fclose_ FILE *f = process_open_file(pid, "cgroup");
         _cleanup_free_ char *line = NULL;
-        char path[64];
         size_t size;
 
-        (void) snprintf(path, sizeof(path), "/proc/%" PRIu32 "/cgroup", pid);
-        f = fopen(path, "re");
         while (f && getline(&line, &size, f) > 0) {
                 line[strcspn(line, "\n")] = '\0';
                 if (strncmp(line, "0::", 3) == 0)

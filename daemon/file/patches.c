@@ -81,13 +81,6 @@ static void look_at_piece(Search *search, const Piece *piece) {
                 look_at_place(search, piece, sites->exits.offsets[i]);
 }
 
-static FILE *open_of(uint32_t pid, const char *name) {
-        char path[64];
-
-        (void) snprintf(path, sizeof(path), "/proc/%" PRIu32 "/%s", pid, name);
-        return fopen(path, "re");
-}
-
 /* Where that is forbidden, to try it would be in the log of the kernel. */
 static int open_memory(uint32_t pid) {
         char path[64];
@@ -107,7 +100,7 @@ static uint64_t clock_ns(clockid_t id) {
 
 /* When it was started, since the epoch: the 22nd field, the second of which may have blanks. */
 static uint64_t start_of(uint32_t pid) {
-        _cleanup_fclose_ FILE *f = open_of(pid, "stat");
+        _cleanup_fclose_ FILE *f = process_open_file(pid, "stat");
         _cleanup_free_ char *line = NULL;
         const char *field;
         uint64_t start_ns;
@@ -151,7 +144,7 @@ static void judge_by_age(Search *search) {
  */
 static int look_at_process(uint32_t pid, void *userdata) {
         _cleanup_close_ int memory_fd = open_memory(pid);
-        _cleanup_fclose_ FILE *maps = memory_fd >= 0 ? open_of(pid, "maps") : NULL;
+        _cleanup_fclose_ FILE *maps = memory_fd >= 0 ? process_open_file(pid, "maps") : NULL;
         Search *search = userdata;
 
         if (maps)

@@ -13,6 +13,13 @@
 #define PROCESSES_MAX 512
 #define DEPTH_MAX     8
 
+FILE *process_open_file(uint32_t pid, const char *name) {
+        char path[64];
+
+        (void) snprintf(path, sizeof(path), "/proc/%" PRIu32 "/%s", pid, name);
+        return fopen(path, "re");
+}
+
 typedef struct Walk {
         ProcessVisitor visit;
         void *userdata;

@@ -3,6 +3,10 @@
 #define FILE_PROCESSES_H
 
 #include <stdint.h>
+#include <stdio.h>
+
+/* A file of /proc/PID, for reading; NULL: errno says why not. */
+FILE *process_open_file(uint32_t pid, const char *name);
 
 /* Returns 0 to be given the next one, 1: that is enough, or a negative errno. */
 typedef int (*ProcessVisitor)(uint32_t pid, void *userdata);
