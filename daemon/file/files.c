@@ -480,9 +480,20 @@ int files_dispatch(Files *files, FilesHandler handler, void *userdata) {
         return told;
 }
 
+static bool may_be_answered(const FileQuestion *question) {
+        return question->waited && !question->told;
+}
+
 bool files_is_busy(const Files *files) {
         for (const FileQuestion *q = files->questions.first; q; q = q->next)
-                if (q->waited && !q->told && !q->is_aside)
+                if (may_be_answered(q))
+                        return true;
+        return false;
+}
+
+bool files_is_setting_up(const Files *files) {
+        for (const FileQuestion *q = files->questions.first; q; q = q->next)
+                if (may_be_answered(q) && !q->is_aside)
                         return true;
         return false;
 }

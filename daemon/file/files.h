@@ -37,8 +37,11 @@ int files_dispatch(Files *files, FilesHandler handler, void *userdata);
  */
 void files_expect_many(Files *files);
 
-/* Is there a question that may yet be answered in time, and is not of files_count()? */
+/* Is there a question that may yet be answered in time? */
 bool files_is_busy(const Files *files);
+
+/* One on which depends what is measured, as does no files_count()? */
+bool files_is_setting_up(const Files *files);
 
 /* Is there one that has not been answered in time, and is not yet? */
 bool files_are_late(const Files *files);

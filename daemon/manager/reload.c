@@ -132,11 +132,11 @@ static bool is_looking_for_old(Manager *m) {
                 return false;
         m->has_looked_for_old = true;
         manager_look_for_old(m);
-        return files_is_busy(m->files);
+        return files_is_setting_up(m->files);
 }
 
 void manager_conclude_reload(Manager *m) {
-        if (!m->is_settling || m->reloading || files_is_busy(m->files) ||
+        if (!m->is_settling || m->reloading || files_is_setting_up(m->files) ||
             !manager_units_are_known(m) || is_looking_for_old(m))
                 return;
         m->is_settling = false;

@@ -208,7 +208,8 @@ static void test_count(void **state) {
         assert_ok(resolve(*state, binding, &file, NULL));
         assert_int_equal(files_count(*state, binding, &id, &users), -EINPROGRESS);
         /* Nothing that is measured waits for it. */
-        assert_false(files_is_busy(*state));
+        assert_true(files_is_busy(*state));
+        assert_false(files_is_setting_up(*state));
         wait_for(*state, id);
         assert_ok(files_count(*state, binding, &id, &users));
         /* This one, at least. */
@@ -239,6 +240,7 @@ static void test_answered_late(void **state) {
         assert_int_equal(files_resolve(*state, binding, &same, &file, NULL), -EINPROGRESS);
         assert_int_equal(same, id);
         assert_true(files_is_busy(*state));
+        assert_true(files_is_setting_up(*state));
 
         wait_for(*state, id);
         free(error);
