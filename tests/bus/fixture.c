@@ -13,8 +13,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "bus/internal.h"
 #include "fake-backend.h"
 #include "test.h"
+
+#define CALLER_USEC 1000000
 
 static void start_buses(Fixture *fixture) {
         _cleanup_(sd_bus_unrefp) sd_bus *server = NULL;
@@ -103,6 +106,13 @@ int fixture_teardown(void **state) {
                 free(fixture->directories[i]);
         free(fixture);
         return 0;
+}
+
+void fixture_forgive_callers(Fixture *fixture) {
+        BusLimits *limits = &fixture->bus->limits;
+
+        for (size_t i = 0; i < ELEMENTSOF(limits->callers); i++)
+                limits->callers[i].left_usec = CALLER_USEC;
 }
 
 /* One turn of each side; returns whether anything was done. */

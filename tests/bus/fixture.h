@@ -38,6 +38,9 @@ void fixture_write(Fixture *fixture, unsigned directory, const char *name, const
 int fixture_call(Fixture *fixture, const char *path, const char *interface, const char *member,
                  sd_bus_error *error, sd_bus_message **ret, const char *types, ...);
 
+/* Callers may keep the daemon busy for some time only; now they have all of it again. */
+void fixture_forgive_callers(Fixture *fixture);
+
 /* Turns both sides until nothing is left to do. */
 void fixture_run(Fixture *fixture);
 

@@ -13,7 +13,6 @@
 #include <malloc.h>
 #include <sys/socket.h>
 
-#include "bus/internal.h"
 #include "call.h"
 #include "elf-image.h"
 #include "fake-backend.h"
@@ -28,7 +27,6 @@
 #define CALLS_MAX    32 /* of an input */
 #define SERIAL_FIRST UINT32_C(0x80000000)
 #define GROWTH_MAX   ((int64_t) 16 << 20)
-#define CALLER_USEC  1000000
 
 typedef struct Sent {
         const CallMember *member;
@@ -224,14 +222,6 @@ static void check_empty(const char *directory, const char *name) {
         (void) closedir(d);
 }
 
-/* Callers may keep the daemon busy for some time only; here they have as much as they want. */
-static void forgive_callers(void) {
-        BusLimits *limits = &fuzz.fixture->bus->limits;
-
-        for (size_t i = 0; i < ELEMENTSOF(limits->callers); i++)
-                limits->callers[i].left_usec = CALLER_USEC;
-}
-
 /* There is something to ask about: a window of a binding that is measured. */
 static void report(Feed *feed) {
         const BindingTable *bindings = manager_bindings(fuzz.fixture->manager);
@@ -314,7 +304,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 clean();
         }
         before = allocated();
-        forgive_callers();
+        fixture_forgive_callers(fuzz.fixture);
         run(data, size);
         clean();
         fuzz.growth += allocated() - before;
