@@ -196,7 +196,7 @@ static char *reader_fgets(char *buf, int size, void *stream) {
                 if (continued)
                         continue;
 
-                r = take_line(reader, line, length, continues, (size_t) size - 1);
+                r = take_line(reader, line, length, continues, (size_t) size - 2);
                 if (r < 0)
                         reader->error = r;
                 else if (r > 0) {
