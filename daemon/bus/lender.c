@@ -56,9 +56,13 @@ static int on_gone_away(sd_bus_track *track, void *userdata) {
         return 1;
 }
 
-/* Whose errno the other side is to have again. */
+/*
+ * Whose errno the other side is to have again; but what a file has kept waiting is not to look as
+ * if nobody had answered.
+ */
 static int fail(sd_bus_error *error, int r, const char *sentence) {
-        return sd_bus_error_set_errnof(error, r, "%s", sentence ?: strerror(-r));
+        return sd_bus_error_set_errnof(error, r == -ETIMEDOUT ? -EBUSY : r, "%s",
+                                       sentence ?: strerror(-r));
 }
 
 static Borrower *find_borrower(const Bus *bus, sd_bus_message *m) {

@@ -222,6 +222,13 @@ static uint64_t estimate_answer(const Bus *bus, sd_bus_message *m) {
         return ANSWER_SIZE_WHOLE;
 }
 
+/* That it has heard what it was told, or else it is told no more. It costs next to nothing. */
+static bool is_acknowledgement(sd_bus_message *m) {
+        return streq_empty(sd_bus_message_get_interface(m), TLOB_BUS_LENDER_INTERFACE) &&
+               streq_empty(sd_bus_message_get_member(m), "Heard") &&
+               sd_bus_message_get_expect_reply(m) == 0;
+}
+
 /* For each message that comes, before anybody else sees it. Returns 1 if that is all. */
 static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Bus *bus = userdata;
@@ -235,6 +242,8 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         /* All that is left to do is to send what is there. */
         if (bus->limits.closing)
                 return 1;
+        if (is_acknowledgement(m))
+                return 0;
 
         length = queue_length(bus);
         if (queue_is_stalled(bus, length))

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "bus-packet.h"
 #include "delegate/internal.h"
+#include "own-program.h"
 
 #define RETRY_USEC    1000000
 #define AGAIN_SEC     5 /* what is not measured is asked for again, later and later */
@@ -215,10 +216,13 @@ static int entry_ask_for(DelegateBackend *b, Entry *entry, char **ret_error) {
         return r;
 }
 
-/* By polkit, by a limit, or as it is busy: it may think better of it. */
+/*
+ * By polkit, by a limit, as it is busy, or has yet to be upgraded as we have been: it may think
+ * better of it.
+ */
 static bool may_change(int error) {
-        return error == -EACCES || error == -EDQUOT || error == -EBUSY || error == -ETIMEDOUT ||
-               error == -ENOBUFS;
+        return error == -EACCES || error == -EDQUOT || error == -EBUSY || error == -ENOBUFS ||
+               (error == -EPROTO && !own_program_is_replaced());
 }
 
 int delegate_try(DelegateBackend *b, Entry *entry, char **ret_error) {

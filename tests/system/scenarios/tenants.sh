@@ -214,6 +214,22 @@ before=$(hers app.service/request Windows)
 check "and measures when that does" until_true eval '[ "$(hers app.service/request Windows)" -gt "$before" ]'
 equal "again without a word" "$(hers app.service/request State) $(hers app.service/request StateReason)" "active "
 
+# A file that cannot be read is no matter of what is measured already.
+readers=$(pgrep -x tlobd-files -u root -P "$(pgrep -o -x tlobd-files -u root)")
+writes .config/systemd/user/app.service.d/70-slow.conf '[X-Tlob slow]\nFunction=compute\nBudgetSec=1s\n'
+# shellcheck disable=SC2086
+kill -STOP $readers
+before=$(hers app.service/request Windows)
+as_alice systemctl --user daemon-reload
+check "who waits for a file is told so" until_true eval \
+        "hers app.service/slow StateReason | grep -q 'could not be read within 5s'"
+equal "as a failure" "$(hers app.service/slow State)" failed
+check "while the others go on" [ "$(hers app.service/request Windows)" -gt "$((before + 50))" ]
+equal "as if nothing were" "$(hers app.service/request State) $(hers app.service/request StateReason)" "active "
+# shellcheck disable=SC2086
+kill -CONT $readers
+check "it is measured, too, when its file can be read" until_true hers_has app.service/slow State active
+
 check "what is measured for users can be ended" limit UserInstanceBindingsMax=0
 check "which is told" until_true eval \
         "hers app.service/request StateReason | grep -q 'does not measure for users'"
@@ -246,6 +262,8 @@ install_the other
 as_alice systemctl --user restart tlobd
 check "who is of another version than the system's is not measured" until_true hers_has app.service/request State failed
 matches "and told so" "$(hers app.service/request StateReason)" 'of another version: run'
+# By then, nobody looks at her processes any more.
+sleep 5
 was=$(hers_is MainPID)
 systemctl restart tlobd
 check "until that is upgraded, too" until_true hers_has app.service/request State active
