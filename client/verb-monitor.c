@@ -12,6 +12,8 @@
 
 #include <err.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
 
 #include "base/sentence.h"
 #include "bus-json.h"
@@ -180,6 +182,21 @@ static void say_state(sd_bus *bus, bool legend) {
                 warnx("Waiting for violations; press Ctrl-C to stop");
 }
 
+/* Also for the end of whoever reads the output: there may be nothing to write for days. */
+static int wait_for_event(sd_bus *bus) {
+        struct pollfd fds[] = {
+                { .fd = sd_bus_get_fd(bus), .events = (short) sd_bus_get_events(bus) },
+                { .fd = STDOUT_FILENO },
+        };
+
+        if (poll(fds, ELEMENTSOF(fds), -1) < 0)
+                return errno == EINTR ? 0 : -errno;
+        /* As if something had been written. */
+        if (fds[1].revents & (POLLERR | POLLHUP))
+                (void) raise(SIGPIPE);
+        return 0;
+}
+
 /* Returns a negative errno when the bus is gone, 0 when nobody reads the output any more. */
 static int run(sd_bus *bus) {
         for (;;) {
@@ -192,8 +209,8 @@ static int run(sd_bus *bus) {
                         return 0;
                 if (r > 0)
                         continue;
-                r = sd_bus_wait(bus, UINT64_MAX);
-                if (r < 0 && r != -EINTR)
+                r = wait_for_event(bus);
+                if (r < 0)
                         return r;
         }
 }
