@@ -88,6 +88,8 @@ static int add_picture(Pictures *pictures, json_object *binding, const Options *
         };
         if (!picture->lengths)
                 return -ENOMEM;
+        picture->plot.has_unknown_lengths =
+                picture->plot.n_lengths == 0 && json_number(binding, "Windows") == UINT64_MAX;
         picture->plot.lengths = picture->lengths;
         add_marks(&picture->plot, binding);
         return 0;

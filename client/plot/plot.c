@@ -21,6 +21,11 @@ uint64_t plot_count_windows(const Plot *plot) {
         return sum;
 }
 
+const char *plot_without_windows(const Plot *plot) {
+        return plot->has_unknown_lengths ? "the lengths of its windows are not known"
+                                         : "no window has ended yet";
+}
+
 uint64_t plot_count_events(const Plot *plot) {
         uint64_t sum = 0;
 

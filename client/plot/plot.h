@@ -29,7 +29,8 @@ typedef struct PlotEvent {
 
 typedef struct Plot {
         const char *name;
-        bool without_lengths;           /* they are not known: there is no picture of them */
+        bool without_lengths;           /* there is no picture of them */
+        bool has_unknown_lengths;       /* there may be windows, whose lengths nobody knows */
         const HistogramBucket *lengths; /* ascending */
         size_t n_lengths;
         uint64_t max_ns;    /* UINT64_MAX: not known */
@@ -45,6 +46,9 @@ typedef struct Plot {
 
 /* How many windows, and violations, there are. */
 uint64_t plot_count_windows(const Plot *plot);
+
+/* Why there is no picture of lengths, where it has no windows. */
+const char *plot_without_windows(const Plot *plot);
 uint64_t plot_count_events(const Plot *plot);
 
 /* A scale of lengths: logarithmic, from one round length to another. */

@@ -223,7 +223,7 @@ static int put_lengths(const Plot *plot, double top, FILE *f) {
 
         (void) snprintf(rest, sizeof(rest), "%" PRIu64 " window%s, by length", windows,
                         windows == 1 ? "" : "s");
-        r = put_title(f, top + 22, plot->name, windows > 0 ? rest : "no window has ended yet");
+        r = put_title(f, top + 22, plot->name, windows > 0 ? rest : plot_without_windows(plot));
         if (r < 0 || windows == 0)
                 return r;
         top += TITLE;

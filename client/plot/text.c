@@ -326,7 +326,7 @@ int plot_write_text(const Plot *plot, const TextStyle *style, FILE *f) {
                 (void) snprintf(rest, sizeof(rest), ": %" PRIu64 " window%s", windows,
                                 plural(windows));
         else
-                (void) snprintf(rest, sizeof(rest), ": no window has ended yet");
+                (void) snprintf(rest, sizeof(rest), ": %s", plot_without_windows(plot));
         r = write_title(plot, style, rest, f);
         if (r >= 0 && windows > 0)
                 r = write_lengths(plot, style, n, f);

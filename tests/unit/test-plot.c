@@ -227,8 +227,12 @@ static void test_text(void **state) {
 static void test_nothing(void **state) {
         Plot plot = { .name = "x", .budget_ns = UINT64_MAX, .max_ns = 0 };
         _cleanup_free_ char *text = draw(&plot, &(TextStyle) { .width = 80 }), *with = NULL;
+        _cleanup_free_ char *unknown = NULL;
 
         assert_string_equal(text, "x: no window has ended yet\n");
+        plot.has_unknown_lengths = true;
+        unknown = draw(&plot, &(TextStyle) { .width = 80 });
+        assert_string_equal(unknown, "x: the lengths of its windows are not known\n");
         plot.has_events = true;
         with = draw(&plot, &(TextStyle) { .width = 80 });
         assert_non_null(strstr(with, "x: 0 violations in the journal\n"));

@@ -29,7 +29,9 @@ function factsOf(binding) {
 
 function chartOf(binding, space) {
         if (binding.ended === 0)
-                return [make("p", { class: "tl-muted" }, "No window has ended yet.")];
+                return [make("p", { class: "tl-muted" },
+                             binding.windows === Infinity ? "The lengths of its windows are not known."
+                                                          : "No window has ended yet.")];
         return [
                 drawChart(binding, space),
                 make("p", { class: "tl-muted" }, describe(binding)),
