@@ -51,6 +51,7 @@ static int add_window(TopWatch *watch, const json_object *event) {
         uint64_t time_ns = json_number(event, "time_ns"),
                  elapsed = json_number(event, "elapsed_ns");
         _cleanup_free_ char *where = describe(event);
+        const Tally *tally = tallies_find(&watch->now, json_string(event, "binding"));
         char task[TASK_NAME_MAX];
         OpenWindow window = {
                 .id = json_number(event, "id"),
@@ -66,7 +67,8 @@ static int add_window(TopWatch *watch, const json_object *event) {
                 return -ENOMEM;
         (void) task_name_format(json_string(event, "comm"), json_id(event, "pid"),
                                 json_id(event, "tid"), task);
-        if (!tallies_find(&watch->now, window.binding))
+        /* Where nobody counts those that are open, nobody tells when they end. */
+        if (!tally || tally->open == UINT64_MAX)
                 return 0;
         return open_windows_add(&watch->windows, &window);
 }
@@ -140,13 +142,20 @@ static bool is_to_be_dropped(TopWatch *watch) {
         return watch->was_late;
 }
 
+/* It may have answered that it does not. */
+static int note_refusal(TopWatch *watch, const sd_bus_error *error) {
+        bool refuses = sd_bus_error_has_name(error, SD_BUS_ERROR_LIMITS_EXCEEDED);
+
+        return free_and_strdup(&watch->refusal, refuses ? error->message : NULL);
+}
+
 static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         TopWatch *watch = userdata;
 
         watch->asking = sd_bus_slot_unref(watch->asking);
         if (sd_bus_message_is_method_error(m, NULL)) {
                 watch->is_silent = true;
-                return 0;
+                return fail(watch, note_refusal(watch, sd_bus_message_get_error(m)));
         }
         if (is_to_be_dropped(watch))
                 return 0;
@@ -246,5 +255,6 @@ void top_watch_close(TopWatch *watch) {
         tallies_done(&watch->before);
         tallies_done(&watch->now);
         open_windows_done(&watch->windows);
+        free(TAKE_PTR(watch->refusal));
         sender_done(&watch->sender);
 }

@@ -20,6 +20,7 @@ typedef struct TopWatch {
         bool is_new;    /* there is an answer that nobody has looked at: the reader clears it */
         bool is_gone;   /* the daemon */
         bool is_silent; /* it is there, but did not answer */
+        char *refusal;  /* then: what it has said instead; NULL: nothing */
         bool has_moved; /* it went or came: the reader clears it */
         int error;      /* 0, or why it cannot go on */
 

@@ -60,7 +60,9 @@ static uint64_t clock_of(const Top *top) {
 }
 
 static const char *message_of(const TopWatch *watch) {
-        return watch->is_gone ? GONE : watch->is_silent ? SILENT : NULL;
+        if (watch->is_gone)
+                return GONE;
+        return watch->is_silent ? watch->refusal ?: SILENT : NULL;
 }
 
 static void format_time(char buf[static 16]) {
@@ -159,7 +161,7 @@ static void tell_silence(Top *top) {
         top->was_silent = top->watch.is_silent;
         top->is_stale = true;
         if (!top->interactive && top->was_silent)
-                warnx("%s", SILENT);
+                warnx("%s", message_of(&top->watch));
 }
 
 static void change_delay(Top *top, bool more) {

@@ -83,7 +83,7 @@ void open_windows_check(OpenWindows *windows, const Tallies *now) {
         for (size_t i = windows->n; i-- > 0;) {
                 const Tally *tally = tallies_find(now, windows->windows[i].binding);
 
-                if (!tally || tally->open == 0)
+                if (!tally || tally->open == 0 || tally->open == UINT64_MAX)
                         remove_at(windows, i);
         }
 }

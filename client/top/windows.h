@@ -31,7 +31,10 @@ int open_windows_add(OpenWindows *windows, const OpenWindow *window);
 /* It has ended. */
 void open_windows_remove(OpenWindows *windows, uint64_t id);
 
-/* Those that their binding no longer counts have ended, though nobody told. */
+/*
+ * Those that their binding no longer counts have ended, though nobody told; of those that it cannot
+ * count, nobody knows.
+ */
 void open_windows_check(OpenWindows *windows, const Tallies *now);
 
 #endif

@@ -34,6 +34,7 @@ static const FakeBinding canned[] = {
                 .configured_ns = UINT64_MAX,
                 .start_offset = 0xf8f40,
                 .windows = 7,
+                .open = 2,
         },
         {
                 .name = "nginx.service/request",
@@ -55,6 +56,7 @@ static const FakeBinding canned[] = {
                 .start_offset = 0x12a0,
                 .windows = 1000,
                 .violations = 3,
+                .open = 1,
         },
 };
 
@@ -84,6 +86,8 @@ static int get_counters(sd_bus *bus, const char *path, const char *interface, co
                 r = sd_bus_message_append(reply, "{st}{st}{st}", "starts", binding->windows,
                                           "in-budget", binding->windows - binding->violations,
                                           "lost", UINT64_MAX);
+        if (r >= 0 && binding->open > 0)
+                r = sd_bus_message_append(reply, "{st}", "open", binding->open);
         if (r >= 0 && binding->is_mark)
                 r = sd_bus_message_append(reply, "{st}", "without-traps", binding->untrapped);
         return r < 0 ? r : sd_bus_message_close_container(reply);
@@ -224,7 +228,12 @@ static FakeBinding *add(Fake *fake) {
         return binding;
 }
 
-void fake_bindings_add_many(Fake *fake) {
+static void stop_counting(Fake *fake) {
+        for (size_t k = 0; k < fake->n; k++)
+                fake->bindings[k].open = 0;
+}
+
+static void add_many(Fake *fake) {
         for (unsigned i = 0; i < 1000 && fake->n < BINDINGS_MAX; i++) {
                 FakeBinding *binding = add(fake);
 
@@ -234,7 +243,7 @@ void fake_bindings_add_many(Fake *fake) {
         }
 }
 
-void fake_bindings_add_hostile(Fake *fake) {
+static void add_hostile(Fake *fake) {
         static const char *const texts[] = {
                 "<script>document.title='broken'</script>",
                 "\x1b[31m\n\u202egnp.exe",
@@ -256,7 +265,7 @@ void fake_bindings_add_hostile(Fake *fake) {
         memset(binding->unit, 'y', sizeof(binding->unit) - 1);
 }
 
-void fake_bindings_add_marks(Fake *fake) {
+static void add_marks(Fake *fake) {
         static const struct {
                 uint64_t windows, untrapped;
         } counts[] = { { 0, 0 }, { 200, 0 }, { 3000, 1 }, { 3000, 2999 }, { 3000, 3000 } };
@@ -283,4 +292,35 @@ int fake_bindings_start(Fake *fake) {
         return r < 0 ? r
                      : sd_bus_add_node_enumerator(fake->bus, NULL, TLOB_BUS_BINDING_PREFIX,
                                                   enumerate, fake);
+}
+
+static void end_all(Fake *fake) {
+        fake->has_ended = true;
+}
+
+static void refuse(Fake *fake) {
+        fake->refuses = true;
+}
+
+static void remove_all(Fake *fake) {
+        fake->n = 0;
+}
+
+bool fake_bindings_change(Fake *fake, const char *command) {
+        static const struct {
+                const char *command;
+                void (*change)(Fake *fake);
+        } changes[] = {
+                { "ended\n", end_all },       { "uncounted\n", stop_counting },
+                { "refuse\n", refuse },       { "empty\n", remove_all },
+                { "many\n", add_many },       { "marks\n", add_marks },
+                { "hostile\n", add_hostile },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(changes); i++)
+                if (streq(command, changes[i].command)) {
+                        changes[i].change(fake);
+                        return true;
+                }
+        return false;
 }

@@ -34,6 +34,7 @@ typedef struct FakeBinding {
         uint64_t start_offset;
         uint64_t windows;
         uint64_t violations;
+        uint64_t open;      /* windows; 0: that is not known */
         uint64_t worked_ns; /* by "work" */
         bool added;
         bool is_mark;
@@ -47,17 +48,17 @@ typedef struct Fake {
         const char *unit_state; /* of tlobd.service */
         unsigned looks;         /* at that, until it is back; 0: that never happens */
         bool has_ended;         /* each window of GetViolations(), and not only one */
+        bool refuses;           /* to tell all of them at once */
         const char *types;      /* of all properties; NULL: their own */
 } Fake;
 
-/* Adds a thousand, of ten units. */
-void fake_bindings_add_many(Fake *fake);
-
-/* Adds some whose names and units are markup, control characters, or long. */
-void fake_bindings_add_hostile(Fake *fake);
-
-/* Adds some of marks, "marked0" and so on. */
-void fake_bindings_add_marks(Fake *fake);
+/*
+ * Returns whether it is a command that changes them: "ended" (all windows of GetViolations()),
+ * "uncounted" (nobody knows how many are open), "refuse" (to tell of all), "empty", "many" (a
+ * thousand more, of ten units), "marks" ("marked0" and so on), "hostile" (names and units that are
+ * markup, control characters, or long).
+ */
+bool fake_bindings_change(Fake *fake, const char *command);
 
 /* With the canned bindings, on its bus. Returns 0 or a negative errno. */
 int fake_bindings_start(Fake *fake);

@@ -7,8 +7,8 @@
  *
  * It tells by sd_notify() when it has its name. Lines on standard input make it send signals
  * ("violation", "other", "completed", "hostile-violation", "flood", "lost", "strange"), change the
- * bindings ("work", "ended", "empty", "many", "marks", "hostile") or the types of all properties
- * ("types at"), or go from the bus as if systemd
+ * bindings ("work", "ended", "uncounted", "empty", "many", "marks", "hostile") or the types of all
+ * properties ("types at"), refuse to tell of them ("refuse"), or go from the bus as if systemd
  * restarted it ("crash"), did so for ever ("loop"), had given up ("fail") or had no unit of it
  * ("uninstall"); it ends with the input, or by SIGTERM. What no real daemon would do, so that a
  * test can see it: StateReason of a binding that was added has the flags and properties as they
@@ -458,26 +458,8 @@ static int obey(Fake *fake, const char *command) {
                                           "RecordsLost", "t", UINT64_C(17));
         if (streq(command, "work\n"))
                 return work(fake);
-        if (streq(command, "ended\n")) {
-                fake->has_ended = true;
+        if (fake_bindings_change(fake, command))
                 return 0;
-        }
-        if (streq(command, "empty\n")) {
-                fake->n = 0;
-                return 0;
-        }
-        if (streq(command, "many\n")) {
-                fake_bindings_add_many(fake);
-                return 0;
-        }
-        if (streq(command, "marks\n")) {
-                fake_bindings_add_marks(fake);
-                return 0;
-        }
-        if (streq(command, "hostile\n")) {
-                fake_bindings_add_hostile(fake);
-                return 0;
-        }
         if (streq(command, "hostile-violation\n"))
                 return emit_hostile(fake);
         if (streq(command, "hostile-tolerance\n"))
@@ -532,10 +514,23 @@ static int serve(Fake *fake, const sigset_t *waiting) {
         }
 }
 
+/* As the daemon does it for who asks too often. */
+static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        const Fake *fake = userdata;
+
+        if (!fake->refuses || sd_bus_message_is_method_call(m, "org.freedesktop.DBus.ObjectManager",
+                                                            "GetManagedObjects") <= 0)
+                return 0;
+        return sd_bus_reply_method_errorf(m, SD_BUS_ERROR_LIMITS_EXCEEDED,
+                                          "You have kept tlobd busy for too long");
+}
+
 static int start(Fake *fake) {
         int r;
 
         r = sd_bus_open_system(&fake->bus);
+        if (r >= 0)
+                r = sd_bus_add_filter(fake->bus, NULL, on_message, fake);
         if (r >= 0)
                 r = sd_bus_add_object_manager(fake->bus, NULL, TLOB_BUS_PATH);
         if (r >= 0)

@@ -274,10 +274,16 @@ static void test_open(void **state) {
         assert_int_equal(windows.n, 2);
         assert_int_equal(windows.windows[0].id, 3);
 
-        tally.open = UINT64_MAX;
+        tally.open = 2;
         open_windows_check(&windows, &now);
         assert_int_equal(windows.n, 2);
         tally.open = 0;
+        open_windows_check(&windows, &now);
+        assert_int_equal(windows.n, 0);
+
+        /* A back end that tells no ends does not count them, either. */
+        add_open(&windows, 4, 10);
+        tally.open = UINT64_MAX;
         open_windows_check(&windows, &now);
         assert_int_equal(windows.n, 0);
         open_windows_done(&windows);

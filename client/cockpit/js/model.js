@@ -59,6 +59,7 @@ function readBinding(path, properties) {
                 toleranceState: value("ToleranceState"),
                 windows: number(value("Windows", 0)),
                 violations: number(value("Violations", 0)),
+                open: number(value("Counters", {}).open),
                 running: number(value("RunningNSec", -1)),
                 waiting: number(value("WaitingNSec", -1)),
                 sleeping: number(value("SleepingNSec", -1)),

@@ -84,14 +84,15 @@ class Item {
                              taskOf(violation),
                              unit && !binding.startsWith(`${unit}/`) ? [" of ", quoted(unit)] : []),
                         this.sentence, this.bar, this.causes, this.stack);
-                this.update(violation);
         }
 
-        update(violation) {
+        /* binding: undefined if it is not known, or not yet. */
+        update(violation, binding) {
+                /* Ends can be missed, and who does not count what is open does not tell them. */
+                this.open.hidden = violation.took !== null || binding?.open === 0 || binding?.open === Infinity;
                 if (violation === this.violation)
                         return;
                 this.violation = violation;
-                this.open.hidden = violation.took !== null;
                 setText(this.sentence, sentenceOf(violation));
                 this.bar.replaceChildren(...[stateBar(violation.took ?? violation)].filter(Boolean));
                 const causes = causesOf(violation);
@@ -118,11 +119,11 @@ export class ViolationList {
                 this.node = make("div", {}, this.none, this.list, this.more);
         }
 
-        itemOf(violation) {
+        itemOf(violation, binding) {
                 const item = this.items.get(violation.id) ?? new Item(this.bus, this.show, violation);
 
                 this.items.set(violation.id, item);
-                item.update(violation);
+                item.update(violation, binding);
                 return item.node;
         }
 
@@ -130,12 +131,14 @@ export class ViolationList {
                 const violations = model.violations.slice(0, this.shown);
                 const rest = model.violations.length - violations.length;
                 const kept = new Set(model.violations.map(violation => violation.id));
+                const bindings = new Map([...model.bindings.values()].map(binding => [binding.name, binding]));
 
                 this.model = model;
                 for (const id of this.items.keys())
                         if (!kept.has(id))
                                 this.items.delete(id);
-                setChildren(this.list, violations.map(violation => this.itemOf(violation)));
+                setChildren(this.list, violations.map(violation =>
+                        this.itemOf(violation, bindings.get(violation.binding))));
                 this.none.hidden = model.violations.length > 0;
                 this.more.hidden = rest <= 0;
                 this.more.textContent = `Show ${plural(rest, "more", "more")}`;
