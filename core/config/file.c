@@ -352,10 +352,10 @@ static bool is_conf(const char *name) {
         return name[0] != '.' && n > 5 && streq(name + n - 5, ".conf");
 }
 
-/* Nobody knows what is in it. errno says why. */
+/* Nobody knows what is in it; but what a user may not read is none of hers. errno says why. */
 static int directory_problem(ConfigFileList *list, const char *directory,
                              const ConfigHandlers *handlers, void *userdata) {
-        list->is_incomplete = true;
+        list->is_incomplete |= errno != EACCES;
         return file_problem(directory, -errno, handlers, userdata);
 }
 

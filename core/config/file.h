@@ -61,7 +61,7 @@ int config_file_read(const char *path, const ConfigHandlers *handlers, void *use
 typedef struct ConfigFileList {
         char **paths;
         size_t n;
-        bool is_incomplete; /* a directory could not be read, and was a problem */
+        bool is_incomplete; /* a directory could not be read, though it may be: a problem */
 } ConfigFileList;
 
 void config_file_list_done(ConfigFileList *list);

@@ -34,7 +34,11 @@ as_alice systemctl --user daemon-reload
 check "systemd reads her files again, and so does it" until_true hers_has app.service/request BudgetNSec 7000000
 writes .config/tlob/bindings.d/all.conf '[Binding all]\nUnit=app.service\nFunction=handle_request\nBudgetSec=1s\nBudgetMinSec=2s\n'
 writes .config/tlob/bindings.d/later.conf '[Binding later]\nUnit=later.service\nFunction=handle_request\nBudgetSec=1s\n'
-as_alice systemctl --user reload tlobd
+# What she may not read is no reason to change nothing.
+mkdir -p /etc/tlob
+chmod 750 /etc/tlob
+check "she reloads" as_alice systemctl --user reload tlobd
+chmod 755 /etc/tlob
 matches "a mistake in her configuration is told with its place" "$(hers all StateReason)" \
         "$home/.config/tlob/bindings.d/all.conf:[0-9]+: BudgetMinSec="
 
