@@ -164,6 +164,15 @@ export class Model {
                 return groups;
         }
 
+        /* Ends can be missed, and who does not count what is open does not tell them. */
+        isOpen({ took, binding }) {
+                if (took)
+                        return false;
+                const open = this.findBinding(binding)?.open;
+
+                return open !== 0 && open !== Infinity;
+        }
+
         /* Newest first. Those that signals brought while the list was on its way stay. */
         setViolations(violations) {
                 const known = new Set(violations.map(violation => violation.id));

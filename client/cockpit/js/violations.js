@@ -86,10 +86,8 @@ class Item {
                         this.sentence, this.bar, this.causes, this.stack);
         }
 
-        /* binding: undefined if it is not known, or not yet. */
-        update(violation, binding) {
-                /* Ends can be missed, and who does not count what is open does not tell them. */
-                this.open.hidden = violation.took !== null || binding?.open === 0 || binding?.open === Infinity;
+        update(violation, isOpen) {
+                this.open.hidden = !isOpen;
                 if (violation === this.violation)
                         return;
                 this.violation = violation;
@@ -119,11 +117,11 @@ export class ViolationList {
                 this.node = make("div", {}, this.none, this.list, this.more);
         }
 
-        itemOf(violation, binding) {
+        itemOf(violation) {
                 const item = this.items.get(violation.id) ?? new Item(this.bus, this.show, violation);
 
                 this.items.set(violation.id, item);
-                item.update(violation, binding);
+                item.update(violation, this.model.isOpen(violation));
                 return item.node;
         }
 
@@ -131,14 +129,12 @@ export class ViolationList {
                 const violations = model.violations.slice(0, this.shown);
                 const rest = model.violations.length - violations.length;
                 const kept = new Set(model.violations.map(violation => violation.id));
-                const bindings = new Map([...model.bindings.values()].map(binding => [binding.name, binding]));
 
                 this.model = model;
                 for (const id of this.items.keys())
                         if (!kept.has(id))
                                 this.items.delete(id);
-                setChildren(this.list, violations.map(violation =>
-                        this.itemOf(violation, bindings.get(violation.binding))));
+                setChildren(this.list, violations.map(violation => this.itemOf(violation)));
                 this.none.hidden = model.violations.length > 0;
                 this.more.hidden = rest <= 0;
                 this.more.textContent = `Show ${plural(rest, "more", "more")}`;
