@@ -480,22 +480,19 @@ int files_dispatch(Files *files, FilesHandler handler, void *userdata) {
         return told;
 }
 
-static bool may_be_answered(const FileQuestion *question) {
-        return question->waited && !question->told;
+static bool has_waiting(const Files *files, bool aside_too) {
+        for (const FileQuestion *q = files->questions.first; q; q = q->next)
+                if (q->waited && !q->told && (aside_too || !q->is_aside))
+                        return true;
+        return false;
 }
 
 bool files_is_busy(const Files *files) {
-        for (const FileQuestion *q = files->questions.first; q; q = q->next)
-                if (may_be_answered(q))
-                        return true;
-        return false;
+        return has_waiting(files, true);
 }
 
 bool files_is_setting_up(const Files *files) {
-        for (const FileQuestion *q = files->questions.first; q; q = q->next)
-                if (may_be_answered(q) && !q->is_aside)
-                        return true;
-        return false;
+        return has_waiting(files, false);
 }
 
 bool files_are_late(const Files *files) {
