@@ -224,8 +224,7 @@ static uint64_t estimate_answer(const Bus *bus, sd_bus_message *m) {
 
 /* That it has heard what it was told, or else it is told no more. It costs next to nothing. */
 static bool is_acknowledgement(sd_bus_message *m) {
-        return streq_empty(sd_bus_message_get_interface(m), TLOB_BUS_LENDER_INTERFACE) &&
-               streq_empty(sd_bus_message_get_member(m), "Heard") &&
+        return sd_bus_message_is_method_call(m, TLOB_BUS_LENDER_INTERFACE, "Heard") > 0 &&
                sd_bus_message_get_expect_reply(m) == 0;
 }
 
