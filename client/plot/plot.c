@@ -21,17 +21,17 @@ uint64_t plot_count_windows(const Plot *plot) {
         return sum;
 }
 
-const char *plot_without_windows(const Plot *plot) {
-        return plot->has_unknown_lengths ? "the lengths of its windows are not known"
-                                         : "no window has ended yet";
-}
-
 uint64_t plot_count_events(const Plot *plot) {
         uint64_t sum = 0;
 
         for (size_t i = 0; i < plot->n_events; i++)
                 sum += plot->events[i].count;
         return sum;
+}
+
+const char *plot_without_windows(const Plot *plot) {
+        return plot->has_unknown_lengths ? "the lengths of its windows are not known"
+                                         : "no window has ended yet";
 }
 
 void bucket_bounds(const HistogramBucket *bucket, uint64_t max_ns, uint64_t *ret_low,

@@ -46,10 +46,10 @@ typedef struct Plot {
 
 /* How many windows, and violations, there are. */
 uint64_t plot_count_windows(const Plot *plot);
+uint64_t plot_count_events(const Plot *plot);
 
 /* Why there is no picture of lengths, where it has no windows. */
 const char *plot_without_windows(const Plot *plot);
-uint64_t plot_count_events(const Plot *plot);
 
 /* A scale of lengths: logarithmic, from one round length to another. */
 typedef struct Scale {

@@ -196,6 +196,7 @@ static char *reader_fgets(char *buf, int size, void *stream) {
                 if (continued)
                         continue;
 
+                /* After one that fills the buffer, libinih 59 would look for its tail. */
                 r = take_line(reader, line, length, continues, (size_t) size - 2);
                 if (r < 0)
                         reader->error = r;

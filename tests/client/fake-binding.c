@@ -229,8 +229,8 @@ static FakeBinding *add(Fake *fake) {
 }
 
 static void stop_counting(Fake *fake) {
-        for (size_t k = 0; k < fake->n; k++)
-                fake->bindings[k].open = 0;
+        for (size_t i = 0; i < fake->n; i++)
+                fake->bindings[i].open = 0;
 }
 
 static void add_many(Fake *fake) {
