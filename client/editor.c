@@ -2,12 +2,14 @@
 
 /*
  * The user's editor, chosen as systemctl does. A variable can have options, so it goes through the
- * shell; the path does not.
+ * shell; the path does not. What is typed while it runs is for the editor, ^C, too: neither we nor
+ * the shell end of that.
  */
 
 #include "editor.h"
 
 #include <err.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
@@ -31,7 +33,7 @@ static void __attribute__((noreturn)) run(const char *path) {
         if (editor) {
                 _cleanup_free_ char *command = NULL;
 
-                if (asprintf(&command, "%s \"$1\"", editor) < 0)
+                if (asprintf(&command, "trap : INT QUIT; %s \"$1\"", editor) < 0)
                         _exit(EXIT_FAILURE);
                 (void) execl("/bin/sh", "sh", "-c", command, "sh", path, NULL);
         } else
@@ -41,8 +43,19 @@ static void __attribute__((noreturn)) run(const char *path) {
         _exit(EXIT_FAILURE);
 }
 
-int editor_run(const char *path) {
-        int status = 0;
+/* What becomes of those that a terminal sends. */
+typedef struct Signals {
+        struct sigaction interrupt, quit;
+} Signals;
+
+static void set_signals(const Signals *signals, Signals *ret) {
+        (void) sigaction(SIGINT, &signals->interrupt, &ret->interrupt);
+        (void) sigaction(SIGQUIT, &signals->quit, &ret->quit);
+}
+
+/* Returns 0 and how it has ended, or a negative errno after it has said what is wrong. */
+static int run_and_wait(const char *path, const Signals *signals, int *ret_status) {
+        Signals ours;
         pid_t pid;
 
         (void) fflush(stdout);
@@ -53,15 +66,30 @@ int editor_run(const char *path) {
                 warn("Failed to start an editor");
                 return r;
         }
-        if (pid == 0)
+        if (pid == 0) {
+                set_signals(signals, &ours);
                 run(path);
-        while (waitpid(pid, &status, 0) < 0)
+        }
+        while (waitpid(pid, ret_status, 0) < 0)
                 if (errno != EINTR) {
                         int r = -errno;
 
                         warn("Failed to wait for the editor");
                         return r;
                 }
+        return 0;
+}
+
+int editor_run(const char *path) {
+        const Signals ignored = { { .sa_handler = SIG_IGN }, { .sa_handler = SIG_IGN } };
+        Signals before, unused;
+        int status = 0, r;
+
+        set_signals(&ignored, &before);
+        r = run_and_wait(path, &before, &status);
+        set_signals(&before, &unused);
+        if (r < 0)
+                return r;
         if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
                 warnx("The editor failed; nothing was changed");
                 return -EIO;

@@ -182,7 +182,10 @@ static void say_state(sd_bus *bus, bool legend) {
                 warnx("Waiting for violations; press Ctrl-C to stop");
 }
 
-/* Also for the end of whoever reads the output: there may be nothing to write for days. */
+/*
+ * Also for the end of whoever reads the output: there may be nothing to write for days. Returns 1,
+ * 0 when nobody reads it any more, or a negative errno.
+ */
 static int wait_for_event(sd_bus *bus) {
         struct pollfd fds[] = {
                 { .fd = sd_bus_get_fd(bus), .events = (short) sd_bus_get_events(bus) },
@@ -190,9 +193,11 @@ static int wait_for_event(sd_bus *bus) {
         };
 
         if (poll(fds, ELEMENTSOF(fds), -1) < 0)
-                return errno == EINTR ? 0 : -errno;
-        /* As if something had been written. */
-        if (fds[1].revents & (POLLERR | POLLHUP))
+                return errno == EINTR ? 1 : -errno;
+        if (fds[1].revents == 0)
+                return 1;
+        /* As if something had been written: where there is no output, that is an error. */
+        if (!(fds[1].revents & POLLNVAL))
                 (void) raise(SIGPIPE);
         return 0;
 }
@@ -210,7 +215,7 @@ static int run(sd_bus *bus) {
                 if (r > 0)
                         continue;
                 r = wait_for_event(bus);
-                if (r < 0)
+                if (r <= 0)
                         return r;
         }
 }
