@@ -94,8 +94,15 @@ static bool can_be_bound(const SeenFunction *function) {
                 !function->is_fetched);
 }
 
+/* Where files and symbols are called what they like, the daemon refuses some. */
+static bool can_be_named(const SeenFunction *function) {
+        return text_is_printable(function->path) &&
+               (!function->name || text_is_printable(function->name));
+}
+
 static bool is_choice(const SeenFunction *function) {
-        return function->is_known && !function->is_library && can_be_bound(function);
+        return function->is_known && !function->is_library && can_be_bound(function) &&
+               can_be_named(function);
 }
 
 static void add_old_file(Candidates *candidates, const SeenFunction *function) {
@@ -266,6 +273,8 @@ static int take_probe(const UsdtNote *note, void *userdata) {
 
         if (probes->n == NOTES_MAX)
                 return 1;
+        if (!text_is_printable(note->provider) || !text_is_printable(note->name))
+                return 0;
         name = sentence_make("%s:%s", note->provider, note->name);
         items = name ? reallocarray(probes->items, probes->n + 1, sizeof(*items)) : NULL;
         if (!items) {
@@ -378,6 +387,8 @@ int candidates_add_usdt(Candidates *candidates, const Stretches *stretches, cons
 
         if (end_of_room > CANDIDATES_MAX)
                 end_of_room = CANDIDATES_MAX;
+        if (!text_is_printable(inside))
+                return 0;
 
         r = elf_file_open(outside, &elf, NULL);
         if (r < 0)
