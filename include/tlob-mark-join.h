@@ -121,7 +121,7 @@ TLOB_SHARED_ struct tlob_process *tlob_process_make_v1(void) {
 static inline int tlob_receive_(int fd) {
         union {
                 struct cmsghdr header;
-                char space[CMSG_SPACE(sizeof(int))];
+                char space[CMSG_LEN(sizeof(int))]; /* with more, there may be two in it */
         } control;
         struct msghdr message;
         struct iovec part;
@@ -130,17 +130,18 @@ static inline int tlob_receive_(int fd) {
         int got;
 
         memset(&message, 0, sizeof(message));
+        memset(&control, 0, sizeof(control));
         part.iov_base = &byte;
         part.iov_len = 1;
         message.msg_iov = &part;
         message.msg_iovlen = 1;
         message.msg_control = &control;
-        message.msg_controllen = sizeof(control);
+        message.msg_controllen = CMSG_LEN(sizeof(int));
         n = syscall(SYS_recvmsg, fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         if (n < 0)
                 return errno == EAGAIN || errno == EINTR ? -EAGAIN : -errno;
-        if (n < 1 || message.msg_controllen < CMSG_LEN(sizeof(int)) ||
-            control.header.cmsg_type != SCM_RIGHTS)
+        if (message.msg_controllen < CMSG_LEN(sizeof(int)) ||
+            control.header.cmsg_level != SOL_SOCKET || control.header.cmsg_type != SCM_RIGHTS)
                 return -EPERM;
         memcpy(&got, CMSG_DATA(&control.header), sizeof(got));
         return got;
@@ -351,16 +352,19 @@ static inline unsigned long tlob_lane_word_(const struct tlob_lane *lane, struct
 
 /* A window that begins by a trap: in which the kernel may allow the next ones without. */
 TLOB_SHARED_ unsigned long tlob_begin_slowly_v1(struct tlob_mark *mark, unsigned long long now) {
-        struct tlob_lane *lane = tlob_lane_of_thread_();
-        unsigned int number = tlob_mark_number_(mark);
+        struct tlob_lane *lane;
         struct tlob_lane_mark *m;
 
+        /* No lane has room for it: to the kernel, the window is one as any other. */
+        if (tlob_mark_number_(mark) > TLOB_LANE_MARKS)
+                return TLOB_TRAP_;
+        lane = tlob_lane_of_thread_();
         if (!lane)
                 lane = tlob_lane_claim_();
         /* Not at once: only who has had a window is let in. */
         if (tlob_thread_v1.unanswered++ >= (lane ? TLOB_UNANSWERED_MAX_ : 1))
                 tlob_join_v1(now);
-        m = number <= TLOB_LANE_MARKS ? tlob_lane_mark_(lane, mark) : NULL;
+        m = tlob_lane_mark_(lane, mark);
         if (!m)
                 return TLOB_TRAP_;
         if (TLOB_GET_(lane->holder) != TLOB_LANE_AWAY) {

@@ -12,6 +12,10 @@
  * What a process was given it can keep, mapped or as a descriptor, also when it asks again. That is
  * memory of the kernel which counts as ours. So a place is given away again only when nobody has
  * what was there any more, and a process that keeps one gets no other.
+ *
+ * One that asks again, and has no lane in its page, may be another program by now, without that
+ * page: only when the page has left its place can be seen whether anybody still has it. If so, it
+ * comes back: the program's libraries ask for themselves, and the first that has joined goes on.
  */
 
 #include "bpf/join.h"
@@ -37,7 +41,8 @@
 /* What is being done with a page. */
 typedef enum Work {
         WORK_NONE,
-        WORK_MAKE, /* for the first who asks */
+        WORK_MAKE,   /* for the first who asks */
+        WORK_RETURN, /* what the first who asks has kept comes into its place again */
         WORK_DROP,
 } Work;
 
@@ -86,23 +91,30 @@ static int watch(const JoinServer *server, int fd, uint64_t what) {
         return epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
+/* Returns the page as a descriptor, or a negative errno. */
+static int place_page(const JoinServer *server) {
+        uint32_t page = server->page;
+        int fd, r;
+
+        fd = server->work == WORK_MAKE ? lane_page_new()
+                                       : bpf_map_get_fd_by_id(server->given[page].map_id);
+        if (fd < 0)
+                return fd;
+        r = lane_page_place(server->lanes->maps.pages, page, fd);
+        if (r < 0) {
+                safe_close(fd);
+                return r;
+        }
+        return fd;
+}
+
 static void *do_work(void *userdata) {
         JoinServer *server = userdata;
-        uint32_t page = server->page;
 
-        if (server->work == WORK_MAKE) {
-                int r;
-
-                server->map_fd = lane_page_new();
-                r = server->map_fd < 0
-                            ? 0
-                            : lane_page_place(server->lanes->maps.pages, page, server->map_fd);
-                if (r < 0) {
-                        safe_close(server->map_fd);
-                        server->map_fd = r;
-                }
-        } else
-                (void) bpf_map_delete_elem(server->lanes->maps.pages, &page);
+        if (server->work == WORK_DROP)
+                (void) bpf_map_delete_elem(server->lanes->maps.pages, &server->page);
+        else
+                server->map_fd = place_page(server);
         (void) eventfd_write(server->done_fd, 1);
         return NULL;
 }
@@ -141,12 +153,12 @@ static size_t find_free(JoinServer *server) {
         return SIZE_MAX;
 }
 
-static bool has_kept_one(JoinServer *server, uint32_t pid) {
+static size_t find_kept(JoinServer *server, uint32_t pid) {
         for (size_t i = 0; i < server->lanes->n; i++)
                 if (server->given[i].pid == pid && !server->lanes->pages[i].lanes &&
                     !server->given[i].is_left && is_kept(server, i))
-                        return true;
-        return false;
+                        return i;
+        return SIZE_MAX;
 }
 
 static void begin_work(JoinServer *server, Work work, size_t page) {
@@ -167,11 +179,16 @@ static void begin_next(JoinServer *server) {
                 begin_work(server, WORK_DROP, page);
                 return;
         }
-        while (server->n_asking > 0 && has_kept_one(server, server->asking[0].pid))
-                stop_asking(server, 0);
-        page = server->n_asking > 0 ? find_free(server) : SIZE_MAX;
+        if (server->n_asking == 0)
+                return;
+        page = find_kept(server, server->asking[0].pid);
         if (page != SIZE_MAX)
-                begin_work(server, WORK_MAKE, page);
+                begin_work(server, WORK_RETURN, page);
+        else {
+                page = find_free(server);
+                if (page != SIZE_MAX)
+                        begin_work(server, WORK_MAKE, page);
+        }
         /* Nobody waits for what is not to be had. */
         while (server->work == WORK_NONE && server->n_asking > 0)
                 stop_asking(server, 0);
@@ -202,18 +219,26 @@ static uint32_t id_of_map(int fd) {
         return bpf_obj_get_info_by_fd(fd, &info, &size) < 0 ? 0 : info.id;
 }
 
-static void give_page(JoinServer *server, size_t page, const Asking *asking, int map_fd) {
+static int send_page(const Asking *asking, int map_fd) {
         static Packet packet;
 
-        if (lane_table_add(server->lanes, (uint32_t) page, asking->pid, map_fd) < 0) {
+        packet_init(&packet);
+        packet_put_number(&packet, 0);
+        return packet_send(asking->fd, &packet, map_fd);
+}
+
+/* It is in its place: it becomes that of the process, which has it already if it is returned. */
+static void give_page(JoinServer *server, const Asking *asking, Work work) {
+        size_t page = server->page;
+
+        if (lane_table_add(server->lanes, server->page, asking->pid, server->map_fd) < 0) {
                 server->given[page].is_left = true;
                 return;
         }
         server->given[page].pid = asking->pid;
-        server->given[page].map_id = id_of_map(map_fd);
-        packet_init(&packet);
-        packet_put_number(&packet, 0);
-        if (follow(server, page) < 0 || packet_send(asking->fd, &packet, map_fd) < 0)
+        server->given[page].map_id = id_of_map(server->map_fd);
+        if (follow(server, page) < 0 ||
+            (work == WORK_MAKE && send_page(asking, server->map_fd) < 0))
                 leave_page(server, page);
 }
 
@@ -221,15 +246,17 @@ static void end_work(JoinServer *server) {
         Work work = server->work;
 
         server->work = WORK_NONE;
-        if (work == WORK_DROP)
+        if (work == WORK_DROP) {
                 server->given[server->page].is_left = false;
-        if (work != WORK_MAKE)
+                return;
+        }
+        if (work == WORK_NONE)
                 return;
         if (server->map_fd >= 0 && server->n_asking > 0)
-                give_page(server, server->page, &server->asking[0], server->map_fd);
+                give_page(server, &server->asking[0], work);
         else if (server->map_fd >= 0)
                 server->given[server->page].is_left = true;
-        safe_close(server->map_fd);
+        server->map_fd = safe_close(server->map_fd);
         if (server->n_asking > 0)
                 stop_asking(server, 0);
 }
@@ -392,6 +419,7 @@ int join_server_new(const char *path, LaneTable *lanes, TaskTable *tasks,
                 .listen_fd = -EBADF,
                 .done_fd = -EBADF,
                 .spare_fd = -EBADF,
+                .map_fd = -EBADF,
                 .lanes = lanes,
                 .tasks = tasks,
                 .handlers = *handlers,
@@ -437,8 +465,7 @@ JoinServer *join_server_free(JoinServer *server) {
         for (size_t i = 0; server->given && i < server->lanes->n; i++)
                 safe_close(server->given[i].pid_fd);
         await_worker(server);
-        if (server->work == WORK_MAKE)
-                safe_close(server->map_fd);
+        safe_close(server->map_fd);
         while (server->n_asking > 0)
                 stop_asking(server, 0);
         safe_close(server->epoll_fd);

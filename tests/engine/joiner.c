@@ -14,6 +14,8 @@
  *   nest:N     a window in a window, N times
  *   thread:N   four threads at once, each ready, with N windows
  *   parts:N    the same, with N windows in each of which are one of "part" and one of "key"
+ *   beyond:N   a window of each of four marks; then in each of N threads, one after another, two
+ *              of a fifth, for which lanes have no room
  *   signal:N   N windows, while a timer interrupts them with windows of its own
  *   fork:N     in a window: a child is forked that ends it, and makes N windows
  *   vfork:N    in a window: a child that shares the memory makes N windows
@@ -57,6 +59,8 @@
 TLOB_MARK(request);
 TLOB_MARK(part);
 TLOB_MARK(key); /* is also what the functions with keys end in */
+TLOB_MARK(fourth);
+TLOB_MARK(fifth);
 
 #define READY_NS 80000000000ULL /* longer than the pauses between attempts to join get */
 #define ALONE_NS 10000000000ULL
@@ -216,6 +220,28 @@ static void run_threads(unsigned long n) {
 
 static void run_parts(unsigned long n) {
         threads(work_in_parts, n);
+}
+
+static void *work_beyond(void *unused) {
+        (void) unused;
+        for (int i = 0; i < 2; i++) {
+                tlob_begin(fifth);
+                tlob_end(fifth);
+        }
+        return NULL;
+}
+
+static void beyond(unsigned long n) {
+        (void) work_in_parts((void *) (uintptr_t) 1);
+        tlob_begin(fourth);
+        tlob_end(fourth);
+        for (unsigned long i = 0; i < n; i++) {
+                pthread_t one;
+
+                if (pthread_create(&one, NULL, work_beyond, NULL) != 0)
+                        exit(EXIT_FAILURE);
+                (void) pthread_join(one, NULL);
+        }
 }
 
 static volatile sig_atomic_t n_ends;
@@ -447,6 +473,7 @@ static const struct Word {
         { "nest", .number = nest },
         { "thread", .number = run_threads },
         { "parts", .number = run_parts },
+        { "beyond", .number = beyond },
         { "signal", .number = signals },
         { "fork", .number = fork_in_window },
         { "vfork", .number = vfork_in_window },

@@ -518,6 +518,35 @@ static void test_who_keeps_a_page_gets_no_other(void **state) {
         (void) finish(engine, &victim);
 }
 
+/*
+ * As a library of the program does, which has marks of its own, in a moment in which no thread has
+ * a lane.
+ */
+static void test_who_asks_again_keeps_its_page(void **state) {
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t index = add(engine, "1min");
+
+        start(&victim, "pair:1 thread:1000 hoard:1 thread:1000");
+        expect(engine, &victim, "hoarded-0");
+        victim_continue(&victim);
+        assert_whole(engine, index, finish(engine, &victim).n_begun);
+}
+
+/* It leaves the lanes to those that have room. */
+static void test_a_fifth_mark_takes_no_lane(void **state) {
+        static const char *const others[] = { "part", "key", "fourth" };
+        _cleanup_(victim_done) Victim victim = {};
+        Engine *engine = *state;
+        uint32_t index = add(engine, "1min"), fifth;
+
+        for (size_t i = 0; i < ELEMENTSOF(others); i++)
+                (void) add_mark(engine, others[i], "1min");
+        fifth = add_mark(engine, "fifth", "1min");
+        assert_whole(engine, index, run(engine, &victim, "ready beyond:40 thread:10").n_begun);
+        assert_whole(engine, fifth, 80);
+}
+
 /* Another daemon on the machine, as one that shows what it can do, takes nothing away. */
 static void test_a_socket_that_is_listened_at(void **state) {
         _cleanup_(victim_done) Victim victim = {};
@@ -537,30 +566,32 @@ static void test_a_socket_that_is_listened_at(void **state) {
         (void) finish(engine, &victim);
 }
 
+#define test(f) cmocka_unit_test_setup_teardown(f, engine_setup, engine_teardown)
+
 ENGINE_TESTS(join) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_many, engine_setup, engine_teardown),
-                cmocka_unit_test_setup_teardown(test_millions, engine_setup, engine_teardown),
-                cmocka_unit_test_setup_teardown(test_races, engine_setup, engine_teardown),
-                cmocka_unit_test_setup_teardown(test_untrapped, engine_setup, engine_teardown),
-                cmocka_unit_test_setup_teardown(test_looks, engine_setup, engine_teardown),
-                cmocka_unit_test_setup_teardown(test_states, engine_setup, engine_teardown),
-                cmocka_unit_test_setup_teardown(test_running, engine_setup, engine_teardown),
-                cmocka_unit_test_setup_teardown(test_short_budget, engine_setup, engine_teardown),
-                cmocka_unit_test_setup_teardown(test_ways, engine_setup, engine_teardown),
-                cmocka_unit_test_setup_teardown(test_nested, engine_setup, engine_teardown),
-                cmocka_unit_test_setup_teardown(test_in_a_handler, engine_setup, engine_teardown),
-                cmocka_unit_test_setup_teardown(test_jumps, engine_setup, engine_teardown),
-                cmocka_unit_test_setup_teardown(test_beside_a_call, engine_setup, engine_teardown),
-                cmocka_unit_test_setup_teardown(test_exit_and_exec, engine_setup, engine_teardown),
-                cmocka_unit_test_setup_teardown(test_killed, engine_setup, engine_teardown),
-                cmocka_unit_test_setup_teardown(test_changes, engine_setup, engine_teardown),
-                cmocka_unit_test_setup_teardown(test_others, engine_setup, engine_teardown),
-                cmocka_unit_test_setup_teardown(test_scribbles, engine_setup, engine_teardown),
-                cmocka_unit_test_setup_teardown(test_who_keeps_a_page_gets_no_other, engine_setup,
-                                                engine_teardown),
-                cmocka_unit_test_setup_teardown(test_a_socket_that_is_listened_at, engine_setup,
-                                                engine_teardown),
+                test(test_many),
+                test(test_millions),
+                test(test_races),
+                test(test_untrapped),
+                test(test_looks),
+                test(test_states),
+                test(test_running),
+                test(test_short_budget),
+                test(test_ways),
+                test(test_nested),
+                test(test_in_a_handler),
+                test(test_jumps),
+                test(test_beside_a_call),
+                test(test_exit_and_exec),
+                test(test_killed),
+                test(test_changes),
+                test(test_others),
+                test(test_scribbles),
+                test(test_who_keeps_a_page_gets_no_other),
+                test(test_who_asks_again_keeps_its_page),
+                test(test_a_fifth_mark_takes_no_lane),
+                test(test_a_socket_that_is_listened_at),
         };
 
         return cmocka_run_group_tests_name("join", tests, NULL, NULL);
