@@ -117,6 +117,15 @@ bool kernel_context_has_entries(const KernelContext *c) {
         return false;
 }
 
+int kernel_context_add_line(const KernelContext *c, const KernelEntry *entry, char **ret_reason) {
+        if (!kernel_file_is_at(entry->fd, entry->line.path))
+                return sentence_error(-EOPNOTSUPP, ret_reason,
+                                      "The kernel's monitor opens a file by its path, and at '%s' "
+                                      "tlobd finds another one, or none",
+                                      entry->line.path);
+        return kernel_monitor_add(&c->monitor, entry->fd, &entry->line, ret_reason);
+}
+
 static int add_lines(KernelLines *lines, const KernelLines *more) {
         int r = 0;
 

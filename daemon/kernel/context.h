@@ -122,6 +122,14 @@ bool kernel_entry_is_live(const KernelEntry *entry);
 /* Is there a binding of ours that is not about to go? */
 bool kernel_context_has_entries(const KernelContext *c);
 
+/*
+ * Writes the entry's line to the monitor; on failure a sentence says why. It is not written where
+ * the path leads to another file, because the entry's was replaced or lies in another mount
+ * namespace: from v4 to v6, the monitor looks up the path that it has found for the descriptor, and
+ * sets its probes there, in whatever code there is.
+ */
+int kernel_context_add_line(const KernelContext *c, const KernelEntry *entry, char **ret_reason);
+
 /* Writes what has to be put back to disk. */
 int kernel_context_save(const KernelContext *c);
 

@@ -129,7 +129,7 @@ static int entry_set_line(KernelEntry *entry, const char *name, uint64_t start, 
  * no second one there.
  */
 static bool is_on_file(KernelContext *c, const KernelEntry *entry) {
-        int r = kernel_monitor_add(&c->monitor, entry->fd, &entry->line, NULL);
+        int r = kernel_context_add_line(c, entry, NULL);
 
         if (r >= 0)
                 (void) kernel_monitor_remove(&c->monitor, entry->fd, &entry->line);
@@ -182,7 +182,7 @@ static int entry_write(KernelContext *c, KernelEntry *entry, char **ret_reason) 
         if (r < 0)
                 return r;
         entry->since_ns = now_ns();
-        r = kernel_monitor_add(&c->monitor, entry->fd, &entry->line, ret_reason);
+        r = kernel_context_add_line(c, entry, ret_reason);
         return r < 0 ? r : check_line(c, entry, ret_reason);
 }
 

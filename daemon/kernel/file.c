@@ -43,6 +43,15 @@ int kernel_file_stat(int fd, const char *path, KernelFile *ret, unsigned *ret_li
         return 0;
 }
 
+bool kernel_file_is_at(int fd, const char *path) {
+        KernelFile file, there;
+        unsigned links;
+
+        return kernel_file_stat(fd, "", &file, &links) >= 0 &&
+               kernel_file_stat(AT_FDCWD, path, &there, &links) >= 0 &&
+               kernel_file_equal(&file, &there);
+}
+
 int kernel_file_from_task(uint32_t tid, KernelFile *ret) {
         KernelFile file;
         unsigned links;

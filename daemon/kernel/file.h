@@ -29,6 +29,9 @@ KernelFile kernel_file_from_path(Files *files, const char *path);
  */
 int kernel_file_stat(int fd, const char *path, KernelFile *ret, unsigned *ret_links);
 
+/* Does that path, as we see it, lead to the file that fd has open? */
+bool kernel_file_is_at(int fd, const char *path);
+
 /* The program that a task runs. 0, or a negative errno: it is gone. */
 int kernel_file_from_task(uint32_t tid, KernelFile *ret);
 

@@ -219,7 +219,7 @@ static void put_back(KernelContext *c, const KernelLines *lines) {
                 if (!kernel_entry_is_live(entry) || kernel_lines_find(lines, &entry->line))
                         continue;
                 kernel_reset_note(c, &entry->file);
-                if (kernel_monitor_add(&c->monitor, entry->fd, &entry->line, &reason) < 0)
+                if (kernel_context_add_line(c, entry, &reason) < 0)
                         kernel_context_give_up(
                                 c, entry, reason ?: "It was removed from the kernel's monitor");
         }

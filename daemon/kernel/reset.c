@@ -77,11 +77,10 @@ static KernelEntry *find_own(KernelContext *c, const KernelLine *line) {
         return NULL;
 }
 
-/* By the file that is open: its path may be another one's by now. */
-static void put_back(KernelContext *c, KernelEntry *entry, const KernelLine *line) {
+static void put_back(KernelContext *c, KernelEntry *entry) {
         _cleanup_free_ char *reason = NULL;
 
-        if (kernel_monitor_add(&c->monitor, entry->fd, line, &reason) < 0)
+        if (kernel_context_add_line(c, entry, &reason) < 0)
                 kernel_context_give_up(c, entry,
                                        reason ?: "The kernel's monitor no longer accepts it");
 }
@@ -125,7 +124,7 @@ int kernel_reset_run(KernelContext *c) {
                 KernelEntry *entry = find_own(c, &lines.items[i]);
 
                 if (entry)
-                        put_back(c, entry, &lines.items[i]);
+                        put_back(c, entry);
                 else
                         restore(c, &lines.items[i], removed[i]);
         }

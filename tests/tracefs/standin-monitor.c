@@ -65,7 +65,7 @@ static int file_resolve(const char *path, pid_t writer, File *ret) {
         if (strncmp(path, "/proc/self/", 11) == 0)
                 (void) snprintf(theirs, sizeof(theirs), "/proc/%i/%s", (int) writer, path + 11);
         else
-                (void) snprintf(theirs, sizeof(theirs), "%s", path);
+                (void) snprintf(theirs, sizeof(theirs), "/proc/%i/root%s", (int) writer, path);
         fd = open(theirs, O_PATH | O_CLOEXEC);
         if (fd < 0 || fstat(fd, &ret->st) < 0 || fstatfs(fd, &fs) < 0)
                 return -errno;
@@ -158,6 +158,15 @@ static int add_binding(StandinMonitor *monitor, const StandinBinding *new, const
                 return r;
         if (!S_ISREG(file.st.st_mode))
                 return -EINVAL;
+        /* v4 to v6 look the path up that they have found, whatever is there. */
+        if (monitor->dialect == STANDIN_V4 || monitor->dialect == STANDIN_V5) {
+                char path_found[PATH_MAX];
+
+                (void) strcpy(path_found, file.path);
+                r = file_resolve(path_found, writer, &file);
+                if (r < 0)
+                        return r;
+        }
         if (find_binding(monitor, &file, new->start) || is_in_the_way(monitor, new, &file))
                 return -EEXIST;
         if (strlen(file.path) > CANONICAL_MAX)

@@ -7,6 +7,11 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "kernel/tracing.h"
@@ -186,6 +191,58 @@ static void test_cannot(void **state) {
         tracefs_finish(&t);
 }
 
+/* A process with a mount namespace of its own, in which a copy of the target is at its path. */
+static pid_t start_with_copy(const char *copy) {
+        pid_t child;
+        int done[2];
+        char byte;
+
+        assert_ok(pipe(done));
+        child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                if (unshare(CLONE_NEWNS) < 0 ||
+                    mount(copy, tracefs_target(), NULL, MS_BIND, NULL) < 0 ||
+                    write(done[1], "", 1) != 1)
+                        _exit(EXIT_FAILURE);
+                for (;;)
+                        (void) pause();
+        }
+        (void) close(done[1]);
+        assert_int_equal(read(done[0], &byte, 1), 1);
+        (void) close(done[0]);
+        return child;
+}
+
+/*
+ * By its path, the monitor finds another file than that of a unit with files of its own: that is
+ * the one whose code would get the probes.
+ */
+static void test_in_another_namespace(void **state) {
+        static const char *const dialects[] = { "v3", "v4", "v5" };
+        char copy[] = "/tmp/tlob-tracefs-XXXXXX";
+        pid_t child;
+
+        tracefs_copy_target(copy);
+        child = start_with_copy(copy);
+        for (size_t i = 0; i < ELEMENTSOF(dialects); i++) {
+                _cleanup_free_ char *error = NULL, *path = realpath(tracefs_target(), NULL);
+                char inside[4200];
+                Tracefs t;
+
+                (void) snprintf(inside, sizeof(inside), "/proc/%i/root%s", (int) child, path);
+                tracefs_begin(&t, dialects[i]);
+                assert_int_equal(tracefs_add_marks_on(&t, inside, "5ms", &error), -EOPNOTSUPP);
+                assert_non_null(strstr(error, "tlobd finds another one, or none"));
+                assert_int_equal(tracefs_count_lines(), 1);
+                tracefs_finish(&t);
+        }
+        (void) kill(child, SIGKILL);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+        assert_ok(unlink(copy));
+}
+
 /* The return of a function: its one RET. */
 static void test_function(void **state) {
         _cleanup_free_ char *error = NULL, *text = NULL;
@@ -213,10 +270,15 @@ static void test_function(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_add_and_remove),  cmocka_unit_test(test_microseconds),
-                cmocka_unit_test(test_enabled_before),  cmocka_unit_test(test_set_budget),
-                cmocka_unit_test(test_removed_at_once), cmocka_unit_test(test_slow_removal),
-                cmocka_unit_test(test_cannot),          cmocka_unit_test(test_function),
+                cmocka_unit_test(test_add_and_remove),
+                cmocka_unit_test(test_microseconds),
+                cmocka_unit_test(test_enabled_before),
+                cmocka_unit_test(test_set_budget),
+                cmocka_unit_test(test_removed_at_once),
+                cmocka_unit_test(test_slow_removal),
+                cmocka_unit_test(test_cannot),
+                cmocka_unit_test(test_function),
+                cmocka_unit_test(test_in_another_namespace),
         };
 
         cmocka_set_test_filter(getenv("TLOB_TEST_FILTER"));
