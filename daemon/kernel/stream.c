@@ -35,7 +35,8 @@
 #define CHANGES_WANTED "state != \"stopped\" || event == \"start\""
 
 typedef struct Cpu {
-        int fd; /* -EBADF: this CPU has no buffer */
+        int fd;        /* -EBADF: there is no such CPU */
+        bool is_heard; /* in epoll_fd */
         uint64_t overrun;
         uint64_t last_ns; /* the last event that was read */
         KernelPairing pairing;
@@ -150,7 +151,14 @@ static bool is_configured(const KernelStream *stream) {
 
 static int enable_events(KernelStream *stream, char **ret_reason) {
         const KernelEventType *order = order_of(stream);
+        int r;
 
+        /* Whoever resets all instances of the machine leaves them so. */
+        r = tracefs_file_exists(stream->instance, "tracing_on")
+                    ? write_option(stream, "tracing_on", "1", ret_reason)
+                    : 0;
+        if (r < 0)
+                return r;
         /* Tasks between two windows would fill the buffer. Should it not be taken: so they do. */
         if (stream->windows)
                 (void) tracefs_instance_file_write(stream->instance, "events/rv/event_tlob/filter",
@@ -167,20 +175,38 @@ static int enable_events(KernelStream *stream, char **ret_reason) {
         return 0;
 }
 
+/*
+ * A CPU that was never online while there was the instance has no buffer, of which its file tells
+ * whoever polls, for ever. It is read with the others, and heard once it has one.
+ */
+static int hear_cpu(const KernelStream *stream, Cpu *cpu, bool has_buffer) {
+        struct epoll_event event = { .events = EPOLLIN };
+
+        if (cpu->is_heard == has_buffer)
+                return 0;
+        if (epoll_ctl(stream->epoll_fd, has_buffer ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, cpu->fd,
+                      &event) < 0)
+                return -errno;
+        cpu->is_heard = has_buffer;
+        return 0;
+}
+
 static int open_cpus(KernelStream *stream) {
         for (size_t i = 0; i < stream->n_cpus; i++) {
-                struct epoll_event event = { .events = EPOLLIN, .data.u64 = i };
+                Cpu *cpu = &stream->cpus[i];
                 char file[64];
+                int r;
 
                 (void) snprintf(file, sizeof(file), "per_cpu/cpu%zu/trace_pipe_raw", i);
-                stream->cpus[i].fd = tracefs_instance_file_open(stream->instance, file,
-                                                                O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-                if (stream->cpus[i].fd < 0) {
-                        stream->cpus[i].fd = -EBADF;
+                cpu->fd = tracefs_instance_file_open(stream->instance, file,
+                                                     O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+                if (cpu->fd < 0) {
+                        cpu->fd = -EBADF;
                         continue;
                 }
-                if (epoll_ctl(stream->epoll_fd, EPOLL_CTL_ADD, stream->cpus[i].fd, &event) < 0)
-                        return -errno;
+                r = hear_cpu(stream, cpu, true);
+                if (r < 0)
+                        return r;
         }
         return 0;
 }
@@ -295,8 +321,13 @@ static int read_page(KernelStream *stream, size_t cpu) {
         int r;
 
         n = read(stream->cpus[cpu].fd, page, sizeof(page));
-        if (n <= 0)
-                return n == 0 || errno == EAGAIN || errno == EINTR ? 0 : -errno;
+        if (n < 0 && errno == ENODEV)
+                return hear_cpu(stream, &stream->cpus[cpu], false);
+        if (n < 0 && errno != EAGAIN && errno != EINTR)
+                return -errno;
+        r = hear_cpu(stream, &stream->cpus[cpu], true);
+        if (n <= 0 || r < 0)
+                return r;
 
         r = kernel_page_decode(stream->formats, page, (size_t) n, on_event, stream, &result);
         if (r < 0)
