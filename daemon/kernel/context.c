@@ -106,6 +106,17 @@ int kernel_context_next_notice(KernelContext *c, BackendNotice *ret) {
         return 1;
 }
 
+void kernel_context_forget_notices(KernelContext *c, uint32_t index) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < c->n_notices; i++)
+                if (c->notices[i].index == index)
+                        free(c->notices[i].text);
+                else
+                        c->notices[n++] = c->notices[i];
+        c->n_notices = n;
+}
+
 bool kernel_entry_is_live(const KernelEntry *entry) {
         return entry->used && !entry->retired && !entry->given_up;
 }

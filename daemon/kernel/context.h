@@ -113,6 +113,9 @@ void kernel_context_advise(KernelContext *c, uint32_t index, const char *why);
  */
 int kernel_context_next_notice(KernelContext *c, BackendNotice *ret);
 
+/* What is still to be told of that binding: it has gone, and its index may become another one's. */
+void kernel_context_forget_notices(KernelContext *c, uint32_t index);
+
 /* The manager is to find another place for it. */
 void kernel_context_give_up(KernelContext *c, KernelEntry *entry, const char *why);
 

@@ -28,6 +28,7 @@
 #define NAME_SIZE 32
 
 void kernel_entry_done(KernelContext *c, KernelEntry *entry) {
+        kernel_context_forget_notices(c, (uint32_t) (entry - c->entries));
         kernel_repair_unwatch_file(c, entry);
         safe_close(entry->fd);
         kernel_line_done(&entry->line);

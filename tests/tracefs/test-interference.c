@@ -296,6 +296,28 @@ static void test_replaced_file(void **state) {
         assert_ok(unlink(path));
 }
 
+/* What is to be told of a binding is not told of the next one that has its index. */
+static void test_notice_of_another(void **state) {
+        char path[] = "/tmp/tlob-tracefs-XXXXXX";
+        BackendNotice notice;
+        uint32_t index;
+        Tracefs t;
+
+        index = begin_with_copy(&t, path);
+        tracefs_collect(&t);
+        replace(path);
+        assert_ok(t.backend->ops->dispatch(t.backend, NULL, NULL));
+        assert_ok(t.backend->ops->remove(t.backend, index, NULL, NULL));
+        assert_ok(t.backend->ops->dispatch(t.backend, NULL, NULL));
+        assert_int_equal(tracefs_add_marks(&t, "5ms"), index);
+        while (t.backend->ops->next_notice(t.backend, &notice) > 0) {
+                free(notice.text);
+                assert_int_not_equal(notice.index, index);
+        }
+        tracefs_finish(&t);
+        assert_ok(unlink(path));
+}
+
 /* A line of somebody else's is on the file that it was written for, and on no other. */
 static void test_replaced_file_of_others(void **state) {
         char path[] = "/tmp/tlob-tracefs-XXXXXX";
@@ -413,6 +435,7 @@ int main(void) {
                 cmocka_unit_test(test_not_in_use),
                 cmocka_unit_test(test_wished_last),
                 cmocka_unit_test(test_replaced_file),
+                cmocka_unit_test(test_notice_of_another),
                 cmocka_unit_test(test_replaced_file_of_others),
                 cmocka_unit_test(test_crash_and_replaced_file),
                 cmocka_unit_test(test_crash),
