@@ -79,6 +79,7 @@ typedef struct KernelContext {
         unsigned n_repairs_now; /* since then */
         bool off;               /* rv/monitoring_on, as last seen */
         bool left_alone;        /* our bindings are not in it, because others wanted it so */
+        bool is_changed;        /* somebody has written to it, and it was not compared since */
 
         uint64_t n_repairs;
         uint64_t n_resets;

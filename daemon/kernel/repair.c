@@ -23,6 +23,7 @@
 
 #include "base/clock.h"
 #include "base/sentence.h"
+#include "kernel/entry.h"
 #include "kernel/leaving.h"
 #include "kernel/owner.h"
 #include "kernel/reset.h"
@@ -336,6 +337,7 @@ static void remove_left(KernelContext *c) {
 
                 kernel_reset_note(c, &file);
                 kernel_leaving_add(c, &c->left.items[i], -EBADF);
+                kernel_retire_threshold(c, c->left.items[i].threshold);
         }
         kernel_context_notice(
                 c, LOG_NOTICE, BACKEND_NO_INDEX,
@@ -351,12 +353,23 @@ bool kernel_repair_is_hopeless(const KernelContext *c) {
                now_ns() - c->repair_begin_ns < REPAIRS_INTERVAL_NS;
 }
 
+/* What fails is tried again in the next turn, for which nobody else may give an occasion. */
 int kernel_repair_run(KernelContext *c) {
         eventfd_t kicks;
+        int r;
 
         if (eventfd_read(c->kick_fd, &kicks) >= 0)
                 remove_left(c);
-        return kernel_repair_hear(c) ? compare(c) : 0;
+        if (kernel_repair_hear(c))
+                c->is_changed = true;
+        if (!c->is_changed)
+                return 0;
+        r = compare(c);
+        if (r >= 0)
+                c->is_changed = false;
+        else
+                (void) eventfd_write(c->kick_fd, 1);
+        return r;
 }
 
 int kernel_repair_on_use(KernelContext *c) {

@@ -6,6 +6,7 @@
  */
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "test.h"
@@ -106,6 +107,33 @@ static void test_removed_by_hand(void **state) {
         assert_ok(tracefs_write(MONITOR, line));
         tracefs_expect_notice(&t, "reset", BACKEND_NO_INDEX);
         assert_int_equal(tracefs_count_lines(), 2);
+        tracefs_finish(&t);
+}
+
+/* The occasion is past when it can be repaired. */
+static void test_repair_that_fails(void **state) {
+        _cleanup_free_ char *poison = NULL;
+        struct rlimit limit, none;
+        Tracefs t;
+
+        tracefs_begin(&t, "v3");
+        poison = tracefs_read(MONITOR);
+        *strchr(poison, '\n') = '\0';
+        tracefs_add_marks(&t, "5ms");
+        tracefs_collect(&t);
+        assert_ok(getrlimit(RLIMIT_NOFILE, &limit));
+        none = limit;
+        none.rlim_cur = 3;
+        assert_ok(tracefs_write(ENABLE, "0"));
+        assert_ok(setrlimit(RLIMIT_NOFILE, &none));
+        assert_true(t.backend->ops->dispatch(t.backend, NULL, NULL) < 0);
+        assert_ok(setrlimit(RLIMIT_NOFILE, &limit));
+        assert_false(tracefs_is_enabled());
+        tracefs_expect_notice(&t, "switched off the kernel's tlob monitor and 1 bindings",
+                              BACKEND_NO_INDEX);
+        assert_true(tracefs_is_enabled());
+        t.backend = t.backend->ops->free(t.backend);
+        assert_ok(tracefs_write(MONITOR, poison));
         tracefs_finish(&t);
 }
 
@@ -420,6 +448,14 @@ static void test_crash(void **state) {
         tracefs_expect_notice(&t, "Removing 1 bindings", BACKEND_NO_INDEX);
         tracefs_expect_lines(&t, 2);
         assert_int_equal(tracefs_threshold(1), BUDGET);
+
+        /* What a window of it that is still open would say is not taken for another binding's. */
+        index = tracefs_add(&t,
+                            (const char *[]) { "Executable", tracefs_target(), other[0], other[1],
+                                               other[2], other[3], "BudgetSec", "6ms", NULL },
+                            0, 0, &error);
+        assert_true(index >= 0);
+        assert_int_equal(tracefs_threshold(2), BUDGET + 1000001);
         tracefs_finish(&t);
 }
 
@@ -428,6 +464,7 @@ int main(void) {
                 cmocka_unit_test(test_foreign),
                 cmocka_unit_test(test_interference),
                 cmocka_unit_test(test_removed_by_hand),
+                cmocka_unit_test(test_repair_that_fails),
                 cmocka_unit_test(test_given_up),
                 cmocka_unit_test(test_panic),
                 cmocka_unit_test(test_switched_off),
