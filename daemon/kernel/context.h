@@ -84,6 +84,7 @@ typedef struct KernelContext {
         uint64_t n_repairs;
         uint64_t n_resets;
         uint64_t n_outside;   /* violations of tasks that are not in the binding's unit */
+        uint64_t n_ended;     /* of tasks that had ended, so that nobody knows their unit */
         uint64_t n_unowned;   /* of thresholds that are nobody's */
         uint64_t n_ambiguous; /* that nobody can tell whose they are */
         uint64_t n_false;     /* whose breakdown is below the threshold */

@@ -42,6 +42,9 @@ static void limit_by_counters(KernelContext *c, size_t *n) {
         limit_by_counter(c, n, counters.cut, "windows in which events were lost");
         limit_by_counter(c, n, counters.damaged, "damaged pages of the trace buffer");
         limit_by_counter(c, n, c->n_outside, "violations of tasks outside their binding's unit");
+        limit_by_counter(c, n, c->n_ended,
+                         "violations of tasks that had ended by then, so that nobody knows whether "
+                         "they were in their binding's unit");
         limit_by_counter(c, n, c->n_unowned, "violations of bindings that are gone, or of others");
         limit_by_counter(c, n, c->n_ambiguous, "violations that may be of several bindings");
         limit_by_counter(c, n, c->n_false, "violations whose times are below their threshold");

@@ -157,6 +157,10 @@ void kernel_on_violation(const KernelEvent *event, void *userdata) {
                 task = kernel_tasks_get(c->tasks, (uint32_t) event->id);
         if (c->own_pid && task && task->pid == c->own_pid)
                 return;
+        if (entry->unit && entry->cgroup_id != 0 && !task) {
+                c->n_ended++;
+                return;
+        }
         if (entry->unit &&
             (!task || entry->cgroup_id == 0 ||
              !kernel_tasks_is_in(c->tasks, task, entry->cgroup_id, entry->cgroup_level))) {

@@ -235,6 +235,9 @@ void manager_follow_unit(Manager *m, Binding *binding) {
         if (!binding->unit)
                 return;
         runs = manager_confine_binding(m, binding);
+        /* Where units are told by who is in them, what they did until now is told first. */
+        if (runs == 0)
+                manager_flush_binding(m, binding);
         r = runs < 0 ? runs : set_cgroup(binding, binding);
         if (r >= 0 && binding->former)
                 r = set_cgroup(binding->former, binding);

@@ -230,6 +230,14 @@ static pid_t start_in_cgroup(const char *path) {
         return child;
 }
 
+/* It is over its budget, and gone when that is heard of. */
+static void overrun_and_end(Tracefs *t, pid_t child) {
+        raise_violation(child, "running", BUDGET, 6000000, 0, 0);
+        (void) kill(child, SIGKILL);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+        tracefs_wait(t);
+}
+
 static void test_confinement(void **state) {
         _cleanup_free_ char *error = NULL;
         _cleanup_close_ int root = cgroup_open_root();
@@ -276,13 +284,15 @@ static void test_confinement(void **state) {
         tracefs_assert_told(&t, "2 violations of tasks outside");
 
         /* It has gone, but it was seen before. */
-        raise_violation(child, "running", BUDGET, 6000000, 0, 0);
-        (void) kill(child, SIGKILL);
-        assert_int_equal(waitpid(child, NULL, 0), child);
-        tracefs_wait(&t);
+        overrun_and_end(&t, child);
         assert_int_equal(t.n_reports, 2);
         assert_int_equal(t.reports[1].pid, child);
         assert_int_equal(t.reports[1].cgroup_id, t.reports[0].cgroup_id);
+
+        /* One that was not. */
+        overrun_and_end(&t, start_in_cgroup(worker));
+        assert_int_equal(t.n_reports, 2);
+        tracefs_assert_told(&t, "1 violations of tasks that had ended");
         tracefs_finish(&t);
 
         assert_ok(rmdir(worker));
