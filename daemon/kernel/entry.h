@@ -12,7 +12,10 @@ void kernel_retire_threshold(KernelContext *c, uint64_t threshold);
 int kernel_entry_attach(KernelContext *c, KernelEntry *entry, const Binding *binding,
                         const BindingFile *file, char **ret_reason);
 
-/* Another threshold. When it cannot be set any more, the entry is given up. */
+/*
+ * Another threshold. 0, also when it cannot be set any more: then the entry is given up, and will
+ * have its budget in another place. A negative errno: it has the one that it had.
+ */
 int kernel_entry_change(KernelContext *c, KernelEntry *entry, uint64_t threshold);
 
 /* The entry is free again. It touches the monitor no more. */
