@@ -126,22 +126,25 @@ static uint64_t number_lost(sd_journal *journal) {
 
 static int add_entry(OverrunList *list, Wanted *wanted, sd_journal *journal,
                      const JournalReport *read) {
-        char host[JOURNAL_TEXT_MAX], binding[JOURNAL_TEXT_MAX], unit[JOURNAL_TEXT_MAX];
+        char host[JOURNAL_TEXT_MAX], id[JOURNAL_TEXT_MAX];
+        char binding[JOURNAL_TEXT_MAX], unit[JOURNAL_TEXT_MAX];
+        const Machine machine = { .id = id, .host = host };
         Overruns *overruns;
         int r;
 
+        (void) journal_text(journal, "_MACHINE_ID", id);
         (void) journal_text(journal, "_HOSTNAME", host);
         (void) journal_text(journal, "TLOB_BINDING", binding);
         (void) journal_text(journal, "TLOB_UNIT", unit);
         /* What is held back has the unit of its binding, and not those of tasks. */
         if (read->kind == KIND_SUPPRESSION) {
-                overruns = overrun_list_find(list, host, binding);
+                overruns = overrun_list_find(list, &machine, binding);
                 if (overruns)
                         return overruns_hold_back(overruns, read->time_usec, read->suppressed);
         }
         if (!is_wanted(wanted, binding, unit))
                 return 0;
-        r = overrun_list_get(list, host, binding, unit, &overruns);
+        r = overrun_list_get(list, &machine, binding, unit, &overruns);
         if (r < 0)
                 return r;
         if (read->kind == KIND_VIOLATION)

@@ -39,7 +39,7 @@ typedef struct Draft {
         uint64_t known_usec; /* the journal begins there */
         uint64_t lost;
         char own_host[JOURNAL_TEXT_MAX];
-        size_t n_hosts;
+        size_t n_machines;
         Part *parts;
         PageBinding *page;
 } Draft;
@@ -107,10 +107,12 @@ static int read_journal(Draft *draft, const Client *client) {
 
 /* The journal of this machine is that of these bindings. */
 static int add_binding(Draft *draft, const json_object *binding) {
-        const char *host = draft->list.n > 0 ? draft->list.items[0].host : draft->own_host;
+        Machine machine = { .id = "", .host = draft->own_host };
         Overruns *overruns;
 
-        return overrun_list_get(&draft->list, host, json_string(binding, "Name"),
+        if (draft->list.n > 0)
+                machine = (Machine) { draft->list.items[0].machine, draft->list.items[0].host };
+        return overrun_list_get(&draft->list, &machine, json_string(binding, "Name"),
                                 json_string(binding, "Unit"), &overruns);
 }
 
@@ -192,10 +194,14 @@ static int fill_from_binding(Part *part, PageBinding *page, const json_object *b
         return 0;
 }
 
-/* With its machine, where there are several. */
+/* With its machine, where there are several, and the beginning of its id, where it needs that. */
 static char *make_title(const Draft *draft, const Overruns *overruns) {
-        return draft->n_hosts > 1 ? sentence_make("%s: %s", overruns->host, overruns->binding)
-                                  : strdup(overruns->binding);
+        if (draft->n_machines <= 1)
+                return strdup(overruns->binding);
+        if (overrun_list_is_namesake(&draft->list, overruns))
+                return sentence_make("%s (%.8s): %s", overruns->host, overruns->machine,
+                                     overruns->binding);
+        return sentence_make("%s: %s", overruns->host, overruns->binding);
 }
 
 /* What the journal knows. Of several budgets, that of the total time is the one to draw. */
@@ -254,21 +260,8 @@ static int compare_overruns(const void *a, const void *b) {
 
         if (count_of(x) != count_of(y))
                 return count_of(x) < count_of(y) ? 1 : -1;
-        return strcmp(x->binding, y->binding) ?: strcmp(x->host, y->host);
-}
-
-/* How many machines these are. */
-static size_t count_hosts(const OverrunList *list) {
-        size_t n = 0;
-
-        for (size_t i = 0; i < list->n; i++) {
-                size_t k = 0;
-
-                while (k < i && !streq(list->items[k].host, list->items[i].host))
-                        k++;
-                n += k == i;
-        }
-        return n;
+        return strcmp(x->binding, y->binding)
+                       ?: strcmp(x->host, y->host) ?: strcmp(x->machine, y->machine);
 }
 
 static int make_page(Draft *draft) {
@@ -277,7 +270,7 @@ static int make_page(Draft *draft) {
         if (draft->list.n > 0)
                 qsort(draft->list.items, draft->list.n, sizeof(*draft->list.items),
                       compare_overruns);
-        draft->n_hosts = count_hosts(&draft->list);
+        draft->n_machines = overrun_list_count_machines(&draft->list);
         draft->parts = calloc(draft->list.n + 1, sizeof(*draft->parts));
         draft->page = calloc(draft->list.n + 1, sizeof(*draft->page));
         if (!draft->parts || !draft->page)
@@ -300,8 +293,8 @@ static int write_report(FILE *f, const void *userdata) {
                 .lost = draft->lost,
         };
 
-        if (draft->n_hosts > 1) {
-                (void) snprintf(several, sizeof(several), "%zu machines", draft->n_hosts);
+        if (draft->n_machines > 1) {
+                (void) snprintf(several, sizeof(several), "%zu machines", draft->n_machines);
                 page.host = several;
         }
         return page_write(&page, f);

@@ -14,6 +14,13 @@ static void overrun_done(Overrun *overrun) {
         free(overrun->cause);
 }
 
+static void free_names(Overruns *overruns) {
+        free(overruns->machine);
+        free(overruns->host);
+        free(overruns->binding);
+        free(overruns->unit);
+}
+
 void overrun_list_done(OverrunList *list) {
         for (size_t i = 0; i < list->n; i++) {
                 Overruns *overruns = list->items + i;
@@ -22,26 +29,44 @@ void overrun_list_done(OverrunList *list) {
                         overrun_done(overruns->items + k);
                 free(overruns->items);
                 free(overruns->held_back);
-                free(overruns->host);
-                free(overruns->binding);
-                free(overruns->unit);
+                free_names(overruns);
         }
         free(list->items);
         *list = (OverrunList) {};
 }
 
-Overruns *overrun_list_find(const OverrunList *list, const char *host, const char *binding) {
+static const char *key_of(const Machine *machine) {
+        return *machine->id != '\0' ? machine->id : machine->host;
+}
+
+Overruns *overrun_list_find(const OverrunList *list, const Machine *machine, const char *binding) {
         for (size_t i = 0; i < list->n; i++)
-                if (streq(list->items[i].binding, binding) && streq(list->items[i].host, host))
+                if (streq(list->items[i].binding, binding) &&
+                    streq(list->items[i].machine, key_of(machine)))
                         return list->items + i;
         return NULL;
 }
 
-int overrun_list_get(OverrunList *list, const char *host, const char *binding, const char *unit,
-                     Overruns **ret) {
-        Overruns *items, made = {};
+/* All that is known of a machine is told of the one that has that name now. */
+static int rename_machine(OverrunList *list, const Machine *machine) {
+        int r = 0;
 
-        *ret = overrun_list_find(list, host, binding);
+        for (size_t i = 0; i < list->n && r >= 0; i++)
+                if (streq(list->items[i].machine, key_of(machine)) &&
+                    !streq(list->items[i].host, machine->host))
+                        r = free_and_strdup(&list->items[i].host, machine->host);
+        return r < 0 ? r : 0;
+}
+
+int overrun_list_get(OverrunList *list, const Machine *machine, const char *binding,
+                     const char *unit, Overruns **ret) {
+        Overruns *items, made = {};
+        int r;
+
+        r = rename_machine(list, machine);
+        if (r < 0)
+                return r;
+        *ret = overrun_list_find(list, machine, binding);
         if (*ret) {
                 if (!streq((*ret)->unit, unit))
                         (*ret)->unit[0] = '\0';
@@ -51,18 +76,38 @@ int overrun_list_get(OverrunList *list, const char *host, const char *binding, c
         if (!items)
                 return -ENOMEM;
         list->items = items;
-        made.host = strdup(host);
+        made.machine = strdup(key_of(machine));
+        made.host = strdup(machine->host);
         made.binding = strdup(binding);
         made.unit = strdup(unit);
-        if (!made.host || !made.binding || !made.unit) {
-                free(made.host);
-                free(made.binding);
-                free(made.unit);
+        if (!made.machine || !made.host || !made.binding || !made.unit) {
+                free_names(&made);
                 return -ENOMEM;
         }
         list->items[list->n] = made;
         *ret = list->items + list->n++;
         return 0;
+}
+
+size_t overrun_list_count_machines(const OverrunList *list) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < list->n; i++) {
+                size_t k = 0;
+
+                while (k < i && !streq(list->items[k].machine, list->items[i].machine))
+                        k++;
+                n += k == i;
+        }
+        return n;
+}
+
+bool overrun_list_is_namesake(const OverrunList *list, const Overruns *overruns) {
+        for (size_t i = 0; i < list->n; i++)
+                if (streq(list->items[i].host, overruns->host) &&
+                    !streq(list->items[i].machine, overruns->machine))
+                        return true;
+        return false;
 }
 
 int overruns_add(Overruns *overruns, const Overrun *overrun) {

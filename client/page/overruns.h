@@ -23,8 +23,15 @@ typedef struct Overrun {
         char *cause; /* owned: what it did when its budget was used up: "sleeping in futex_wait" */
 } Overrun;
 
+/* A machine may change its name, and several may have the same. */
+typedef struct Machine {
+        const char *id;   /* tells it from others; "": it is not known, and the name has to do */
+        const char *host; /* its name */
+} Machine;
+
 typedef struct Overruns {
-        char *host, *binding; /* owned */
+        char *machine, *host; /* owned: its id; its name, as it is called last */
+        char *binding;        /* owned */
         char *unit;           /* owned: that of all its tasks; "": there are several, or none */
         Overrun *items;       /* in the order of time */
         size_t n, n_allocated;
@@ -42,11 +49,20 @@ typedef struct OverrunList {
 void overrun_list_done(OverrunList *list);
 
 /* Those of a binding of a machine; NULL: there are none. */
-Overruns *overrun_list_find(const OverrunList *list, const char *host, const char *binding);
+Overruns *overrun_list_find(const OverrunList *list, const Machine *machine, const char *binding);
 
-/* The same, made if there are none. They stay where they are until the next is made. */
-int overrun_list_get(OverrunList *list, const char *host, const char *binding, const char *unit,
-                     Overruns **ret);
+/*
+ * The same, made if there are none. They stay where they are until the next is made. Returns 0 or
+ * -ENOMEM.
+ */
+int overrun_list_get(OverrunList *list, const Machine *machine, const char *binding,
+                     const char *unit, Overruns **ret);
+
+/* How many machines these are of. */
+size_t overrun_list_count_machines(const OverrunList *list);
+
+/* Has another one that name? */
+bool overrun_list_is_namesake(const OverrunList *list, const Overruns *overruns);
 
 /* Adds a copy. Returns 0 or -ENOMEM, as do the next two. */
 int overruns_add(Overruns *overruns, const Overrun *overrun);
