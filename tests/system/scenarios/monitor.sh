@@ -246,6 +246,21 @@ kill "${crowd[@]}"
 wait 2>/dev/null
 tlobctl remove-binding crowd stays
 
+# A CPU that has no buffer when the trace instance is made, and comes later.
+systemctl stop tlobd
+echo 0 >/sys/devices/system/cpu/cpu1/online
+systemctl start tlobd
+check "a binding, with one CPU" tlobctl add-binding alone --executable=$victim \
+        --start=victim_begin_x --stop=victim_end_x --budget=300ms --backend=kernel
+measures "it is measured" alone
+echo 1 >/sys/devices/system/cpu/cpu1/online
+taskset -pc 1 $$ >/dev/null
+measures "and on the other CPU, since that is there" alone
+taskset -pc 0,1 $$ >/dev/null
+equal "and all reports could be read" \
+        "$(journalctl --boot -u tlobd -o cat --grep 'Failed to read the reports')" ""
+tlobctl remove-binding alone
+
 # The end.
 systemctl stop tlobd
 equal "in the end the monitor is off, as it was" "$(read_switch $tlob/enable)" 0
