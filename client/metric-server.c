@@ -181,8 +181,11 @@ static int get_metrics(Server *server, Answer **ret) {
 
         if (!is_fresh(server)) {
                 server->latest = answer_unref(server->latest);
-                connection->is_quiet = metric_source_ask(server->client, &answer) < 0;
+                r = metric_source_ask(server->client, &answer);
+                connection->is_quiet = r < 0;
                 connection_done(connection);
+                if (r < 0 && connection_was_refused(r))
+                        return r;
                 r = answer_new(write_metrics, &answer, &server->latest);
                 if (r < 0)
                         return r;
@@ -299,7 +302,7 @@ static int on_event(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* By a newer one, which the socket starts for whoever asks next. */
+/* By a newer one, which the socket starts for whoever asks next, also if it is one who is here. */
 static bool is_replaced(void) {
         struct stat st;
 
@@ -316,7 +319,9 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata) {
                 if (now - peer->moved_ns > PATIENCE_NS)
                         hang_up(peer);
         }
-        if (!server->peers && (now - server->used_ns > PATIENCE_NS || is_replaced()))
+        if (!server->peers && now - server->used_ns > PATIENCE_NS)
+                return sd_event_exit(server->event, 0);
+        if (server->n_served == 0 && is_replaced())
                 return sd_event_exit(server->event, 0);
         (void) sd_event_source_set_time_relative(source, LOOK_USEC);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
