@@ -270,6 +270,11 @@ int connection_ask(Connection *connection, sd_bus_message *call, sd_bus_message 
         return is_verdict(&error) ? -EREMOTEIO : r;
 }
 
+/* -ENOBUFS: LimitsExceeded. */
+bool connection_was_refused(int error) {
+        return error == -EREMOTEIO || error == -ENOBUFS || error == -ENOMEM;
+}
+
 int connection_send(Connection *connection, sd_bus_message *call, sd_bus_message **ret_reply) {
         _cleanup_free_ char *sentence = NULL;
         int r;

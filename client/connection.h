@@ -45,6 +45,9 @@ int connection_new_call(Connection *connection, const char *path, const char *in
 int connection_ask(Connection *connection, sd_bus_message *call, sd_bus_message **ret_reply,
                    char **ret_sentence);
 
+/* Of such an error: tlobd is there, and has refused, or it was the memory here that did not do. */
+bool connection_was_refused(int error);
+
 /* As connection_ask(), but says the sentence itself. */
 int connection_send(Connection *connection, sd_bus_message *call, sd_bus_message **ret_reply);
 

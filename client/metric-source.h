@@ -19,7 +19,7 @@ typedef struct MetricAnswer {
 
 /*
  * Asks tlobd, for the bindings that --unit= and --binding= select. Returns 0, or a negative errno
- * after it has said what is wrong; then *answer is as before.
+ * after it has said what is wrong (see connection_was_refused()); then *answer is as before.
  */
 int metric_source_ask(Client *client, MetricAnswer *answer);
 void metric_answer_done(MetricAnswer *answer);

@@ -5,7 +5,8 @@
  * format; as JSON, in the form of systemd's metrics; or to whom asks over Varlink.
  *
  * With --output=, into a file that is there as a whole or not at all, as node_exporter wants it.
- * Without tlobd that file says only that there is none: old numbers would look like new ones.
+ * Without tlobd that file says only that there is none: old numbers would look like new ones. Where
+ * tlobd has refused to answer, the file stays, and gets old.
  */
 
 #include <err.h>
@@ -74,7 +75,7 @@ ExitStatus verb_metrics(Client *client, int argc, char **argv) {
         }
         client->output.pager_wanted = false;
         asked = metric_source_ask(client, &answer);
-        if (asked < 0 && !path)
+        if (asked < 0 && (!path || connection_was_refused(asked)))
                 return STATUS_FAILED;
         r = whole_file_write(path, WHOLE_FILE_SCRAPED, writers[client->output.json], &answer);
         return r < 0 ? STATUS_FAILED : asked < 0 ? STATUS_UNMEASURED : STATUS_DONE;
