@@ -250,7 +250,7 @@ static int kernel_backend_remove(Backend *backend, uint32_t index, Statistics *r
         entry->retired = true;
         kernel_reset_note(c, &entry->file);
         kernel_leaving_add(c, &entry->line, fcntl(entry->fd, F_DUPFD_CLOEXEC, 3));
-        kernel_retire_threshold(c, entry->line.threshold);
+        kernel_context_retire_threshold(c, entry->line.threshold);
         (void) kernel_context_save(c);
         if (ret_final)
                 entry_statistics(entry, ret_final);

@@ -137,6 +137,10 @@ int kernel_context_add_line(const KernelContext *c, const KernelEntry *entry, ch
         return kernel_monitor_add(&c->monitor, entry->fd, &entry->line, ret_reason);
 }
 
+void kernel_context_retire_threshold(KernelContext *c, uint64_t threshold) {
+        c->retired[c->n_retired++ % KERNEL_RETIRED_MAX] = threshold;
+}
+
 static int add_lines(KernelLines *lines, const KernelLines *more) {
         int r = 0;
 

@@ -135,6 +135,9 @@ bool kernel_context_has_entries(const KernelContext *c);
  */
 int kernel_context_add_line(const KernelContext *c, const KernelEntry *entry, char **ret_reason);
 
+/* It is not used again soon. */
+void kernel_context_retire_threshold(KernelContext *c, uint64_t threshold);
+
 /* Writes what has to be put back to disk. */
 int kernel_context_save(const KernelContext *c);
 

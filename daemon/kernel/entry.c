@@ -69,10 +69,6 @@ uint64_t kernel_choose_threshold(const KernelContext *c, uint64_t budget_ns) {
         return 0;
 }
 
-void kernel_retire_threshold(KernelContext *c, uint64_t threshold) {
-        c->retired[c->n_retired++ % KERNEL_RETIRED_MAX] = threshold;
-}
-
 static bool has_name(const KernelLines *lines, const char *name) {
         for (size_t i = 0; i < lines->n; i++)
                 if (streq_empty(lines->items[i].name, name))
@@ -248,7 +244,7 @@ int kernel_entry_attach(KernelContext *c, KernelEntry *entry, const Binding *bin
         /* It is in the monitor by now. */
         if (r < 0) {
                 kernel_leaving_add(c, &entry->line, fcntl(entry->fd, F_DUPFD_CLOEXEC, 3));
-                kernel_retire_threshold(c, entry->line.threshold);
+                kernel_context_retire_threshold(c, entry->line.threshold);
         }
         return r;
 }
@@ -260,7 +256,7 @@ int kernel_entry_change(KernelContext *c, KernelEntry *entry, uint64_t threshold
         r = kernel_monitor_remove(&c->monitor, entry->fd, &entry->line);
         if (r < 0 && r != -ENOENT)
                 return r;
-        kernel_retire_threshold(c, entry->line.threshold);
+        kernel_context_retire_threshold(c, entry->line.threshold);
         r = entry_set_line(entry, entry->line.name, entry->line.start, entry->line.stop, threshold);
         if (r >= 0)
                 r = entry_write(c, entry, &reason);

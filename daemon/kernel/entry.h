@@ -6,7 +6,6 @@
 
 /* The lowest threshold from the budget on that nobody has had: 0 if there is none. */
 uint64_t kernel_choose_threshold(const KernelContext *c, uint64_t budget_ns);
-void kernel_retire_threshold(KernelContext *c, uint64_t threshold);
 
 /* Sets the binding in the monitor; on failure *ret_reason is a sentence, or NULL. */
 int kernel_entry_attach(KernelContext *c, KernelEntry *entry, const Binding *binding,

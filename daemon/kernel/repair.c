@@ -23,7 +23,6 @@
 
 #include "base/clock.h"
 #include "base/sentence.h"
-#include "kernel/entry.h"
 #include "kernel/leaving.h"
 #include "kernel/owner.h"
 #include "kernel/reset.h"
@@ -337,7 +336,7 @@ static void remove_left(KernelContext *c) {
 
                 kernel_reset_note(c, &file);
                 kernel_leaving_add(c, &c->left.items[i], -EBADF);
-                kernel_retire_threshold(c, c->left.items[i].threshold);
+                kernel_context_retire_threshold(c, c->left.items[i].threshold);
         }
         kernel_context_notice(
                 c, LOG_NOTICE, BACKEND_NO_INDEX,
