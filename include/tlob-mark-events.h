@@ -153,7 +153,8 @@ static inline void tlob_events_begin_(struct tlob_events *events) {
         events->fd_plus_one = fd + 1;
 }
 
-static inline int tlob_events_may_register_(void) {
+/* Has the process no other threads? */
+static inline int tlob_events_are_of_one_thread_(void) {
         struct stat st;
 
         /* A link for each thread, and two as all directories have. */
@@ -165,7 +166,7 @@ TLOB_SHARED_ void tlob_event_register_v1(struct tlob_mark *mark) {
         struct tlob_user_reg reg;
         int error = errno;
 
-        if (mark->reserved[1] || !tlob_events_may_register_()) {
+        if (mark->reserved[1] || !tlob_events_are_of_one_thread_()) {
                 errno = error;
                 return;
         }
@@ -188,7 +189,8 @@ TLOB_SHARED_ void tlob_event_register_v1(struct tlob_mark *mark) {
 
 /*
  * As it is unloaded: the kernel must not write where something else may be soon. Any descriptor of
- * the file will do.
+ * the file will do. Ours stays where there are other threads, as in exit(): one may be about to
+ * write to it, which must not become another file meanwhile.
  */
 TLOB_SHARED_ void tlob_event_unregister_v1(struct tlob_mark *mark) {
         struct tlob_user_unreg unreg;
@@ -207,7 +209,8 @@ TLOB_SHARED_ void tlob_event_unregister_v1(struct tlob_mark *mark) {
         mark->reserved[1] = 0;
         if (--tlob_events_v1.n_marks == 0)
                 tlob_events_v1.fd_plus_one = 0;
-        if (fd >= 0 && (!is_ours || !tlob_events_v1.fd_plus_one))
+        if (fd >= 0 &&
+            (!is_ours || (!tlob_events_v1.fd_plus_one && tlob_events_are_of_one_thread_())))
                 close(fd);
         errno = error;
 }

@@ -9,6 +9,7 @@
  *        event-marks-user forgotten LIB   the same, when all descriptors are closed
  *        event-marks-user reloaded LIB    it comes and goes many times
  *        event-marks-user late LIB        it comes when there are threads
+ *        event-marks-user busy            a thread makes windows while the process ends
  *        event-marks-user plain           windows, and no more
  *
  * Each waits for a line before it does anything, and those that say "unloaded" for another one.
@@ -154,6 +155,31 @@ static void late(const char *path) {
                 errx(EXIT_FAILURE, "it is registered");
 }
 
+static void *make_windows_on(void *arg) {
+        for (;;)
+                make_windows();
+        return arg;
+}
+
+static int written_to = -1;
+
+/* After the marks are gone. */
+__attribute__((destructor(101))) static void look_at_descriptor(void) {
+        if (written_to >= 0 && fcntl(written_to, F_GETFD) < 0)
+                (void) printf("what a thread writes to is closed\n");
+}
+
+static void busy(void) {
+        pthread_t thread;
+
+        written_to = tlob_events_v1.fd_plus_one - 1;
+        if (written_to < 0)
+                errx(EXIT_FAILURE, "it is not registered");
+        if (pthread_create(&thread, NULL, make_windows_on, NULL) != 0)
+                errx(EXIT_FAILURE, "no thread");
+        (void) usleep(10000);
+}
+
 int main(int argc, char *argv[]) {
         const char *how = argc > 1 ? argv[1] : "";
 
@@ -172,6 +198,8 @@ int main(int argc, char *argv[]) {
                 reloaded(argv[2]);
         else if (strcmp(how, "late") == 0 && argc == 3)
                 late(argv[2]);
+        else if (strcmp(how, "busy") == 0)
+                busy();
         else
                 make_windows();
         (void) printf("well\n");

@@ -103,6 +103,7 @@ harmless "a library with marks is unloaded" unloaded "$tests/libevent-marks.so"
 harmless "and by who has closed all descriptors" forgotten "$tests/libevent-marks.so"
 harmless "it comes and goes" reloaded "$tests/libevent-marks.so"
 harmless "it comes when there are threads" late "$tests/libevent-marks.so"
+harmless "it ends while a thread writes" busy
 
 # A service that may not open the file, and gets it from systemd (OpenFile= of 253 and later).
 exec {data}<>/sys/kernel/tracing/user_events_data
