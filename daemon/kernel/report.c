@@ -154,7 +154,7 @@ void kernel_on_violation(const KernelEvent *event, void *userdata) {
                 return;
         }
         if (c->sees_tasks)
-                task = kernel_tasks_get(c->tasks, (uint32_t) event->id);
+                task = kernel_tasks_get(c->tasks, (uint32_t) event->id, event->time_ns);
         if (c->own_pid && task && task->pid == c->own_pid)
                 return;
         if (entry->unit && entry->cgroup_id != 0 && !task) {

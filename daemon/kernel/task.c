@@ -3,7 +3,8 @@
 /*
  * Tasks by their thread ids. An event of the monitor names a thread and nothing else, and the
  * thread may be gone when the event is read: so what was found out is kept for a while, and used
- * when there is nothing to find any more.
+ * when there is nothing to find any more. Its id may even be another one's by then, which began
+ * after the event.
  *
  * Thread ids in events are those of the first pid namespace. Where the daemon sees others, it can
  * know no task, and says so: a wrong one would be worse.
@@ -15,10 +16,12 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "cgroup.h"
 #include "task-name.h"
 
 #define TASKS_MAX      256
+#define STAT_BEGIN     20 /* the field behind the name: proc(5) */
 #define PROC_FILE_MAX  8192
 #define FIRST_NS_INODE 0xeffffffc /* PROC_PID_INIT_INO */
 
@@ -86,6 +89,21 @@ static char *find_cgroup(const char *text) {
         return line ? strndup(line, strcspn(line, "\n")) : NULL;
 }
 
+/* Of what /proc/TID/stat says, in clock ticks since the machine was started. */
+static uint64_t parse_begin(const char *stat) {
+        const char *p = strrchr(stat, ')');
+        uint64_t ticks, ns, awake_ns, suspended_ns;
+
+        for (unsigned i = 0; i < STAT_BEGIN && p; i++)
+                p = strchr(p + 1, ' ');
+        if (!p || sscanf(p, "%" SCNu64, &ticks) != 1)
+                return 0;
+        ns = ticks * (UINT64_C(1000000000) / (uint64_t) sysconf(_SC_CLK_TCK));
+        awake_ns = now_ns(); /* first: it is never the later one */
+        suspended_ns = clock_read_ns(CLOCK_BOOTTIME) - awake_ns;
+        return ns > suspended_ns ? ns - suspended_ns : 0;
+}
+
 static int read_task(int cgroup_root, uint32_t tid, KernelTask *ret) {
         char text[PROC_FILE_MAX];
         KernelTask task = { .tid = tid };
@@ -102,6 +120,10 @@ static int read_task(int cgroup_root, uint32_t tid, KernelTask *ret) {
         r = task_read_name(tid, task.comm);
         if (r < 0)
                 return r;
+        r = read_proc(tid, "stat", text);
+        if (r < 0)
+                return r;
+        task.begin_ns = parse_begin(text);
         r = read_proc(tid, "cgroup", text);
         if (r < 0)
                 return r;
@@ -112,14 +134,17 @@ static int read_task(int cgroup_root, uint32_t tid, KernelTask *ret) {
         return 0;
 }
 
-const KernelTask *kernel_tasks_get(KernelTasks *tasks, uint32_t tid) {
+const KernelTask *kernel_tasks_get(KernelTasks *tasks, uint32_t tid, uint64_t time_ns) {
         KernelTask *item = &tasks->items[tid % TASKS_MAX], task;
 
         if (read_task(tasks->cgroup_root, tid, &task) >= 0) {
-                task_done(item);
-                *item = task;
+                if (task.begin_ns <= time_ns) {
+                        task_done(item);
+                        *item = task;
+                } else
+                        task_done(&task);
         }
-        return item->tid == tid && tid != 0 ? item : NULL;
+        return item->tid == tid && tid != 0 && item->begin_ns <= time_ns ? item : NULL;
 }
 
 /* The first level components of a path. */

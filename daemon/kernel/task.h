@@ -15,6 +15,7 @@
 typedef struct KernelTask {
         uint32_t tid;
         uint32_t pid;
+        uint64_t begin_ns;  /* then, or up to a clock tick earlier; 0: unknown */
         uint64_t cgroup_id; /* 0: unknown */
         char *cgroup;       /* its path in the cgroup v2 hierarchy; NULL: unknown */
         char comm[TLOB_COMM_LEN + 1];
@@ -28,10 +29,10 @@ KernelTasks *kernel_tasks_free(KernelTasks *tasks);
 DEFINE_CLEANUP(KernelTasks, kernel_tasks_free);
 
 /*
- * The task, as it is or as it was when last asked for. Owned by tasks, until the next call. NULL:
- * unknown.
+ * The task that had that id at that time, as it is or as it was when last asked for. Owned by
+ * tasks, until the next call. NULL: unknown.
  */
-const KernelTask *kernel_tasks_get(KernelTasks *tasks, uint32_t tid);
+const KernelTask *kernel_tasks_get(KernelTasks *tasks, uint32_t tid, uint64_t time_ns);
 
 /* True if the task is in the cgroup of that id, at that depth, or below it. */
 bool kernel_tasks_is_in(KernelTasks *tasks, const KernelTask *task, uint64_t cgroup_id,

@@ -6,12 +6,16 @@
  */
 
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "cgroup.h"
@@ -322,6 +326,52 @@ static void test_unknown_task(void **state) {
         tracefs_finish(&t);
 }
 
+/* A process of that id, which nobody has; it waits to be killed. */
+static void start_with_id(pid_t id) {
+        struct clone_args arguments = {
+                .exit_signal = SIGCHLD,
+                .set_tid = (uintptr_t) &id,
+                .set_tid_size = 1,
+        };
+        long child = syscall(SYS_clone3, &arguments, sizeof(arguments));
+
+        if (child == 0) {
+                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                for (;;)
+                        (void) pause();
+        }
+        assert_int_equal(child, id);
+}
+
+/* Its id is another one's when the violation is read: that one had nothing to do with it. */
+static void test_id_of_another(void **state) {
+        Tracefs t;
+        pid_t id;
+
+        tracefs_begin(&t, "v3");
+        tracefs_add_marks(&t, "5ms");
+        id = fork();
+        assert_true(id >= 0);
+        if (id == 0)
+                _exit(0);
+        assert_int_equal(waitpid(id, NULL, 0), id);
+        raise_violation(id, "running", BUDGET, 6000000, 0, 0);
+        /* It is known to a clock tick when tasks begin. */
+        pass(50);
+        start_with_id(id);
+        tracefs_wait(&t);
+        assert_int_equal(t.n_reports, 1);
+        assert_int_equal(t.reports[0].tid, id);
+        assert_int_equal(t.reports[0].pid, 0);
+        raise_violation(id, "running", BUDGET, 6000000, 0, 0);
+        tracefs_wait(&t);
+        assert_int_equal(t.n_reports, 2);
+        assert_int_equal(t.reports[1].pid, id);
+        (void) kill(id, SIGKILL);
+        assert_int_equal(waitpid(id, NULL, 0), id);
+        tracefs_finish(&t);
+}
+
 /* Where the daemon sees other process ids than the events have: none is better than a wrong one. */
 static void listen_elsewhere(Tracefs *t, pid_t id) {
         const char *const keys[] = { "Executable", tracefs_target(), "Start",     "target_one",
@@ -418,6 +468,7 @@ int main(void) {
                 cmocka_unit_test(test_labels),
                 cmocka_unit_test(test_confinement),
                 cmocka_unit_test(test_unknown_task),
+                cmocka_unit_test(test_id_of_another),
                 cmocka_unit_test(test_other_process_ids),
                 cmocka_unit_test(test_loss),
                 cmocka_unit_test(test_flood),
