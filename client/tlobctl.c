@@ -11,9 +11,11 @@
  */
 
 #include <err.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <locale.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "verbs.h"
 #include "version.h"
@@ -168,11 +170,22 @@ static ExitStatus run(Client *client, int argc, char **argv) {
         return run_verb(client, argc, argv);
 }
 
+/*
+ * What is closed must not become another file, into which our output would go: it becomes one to
+ * which writing, or for the input reading, is an error all the same.
+ */
+static void fill_closed(void) {
+        for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+                if (fcntl(fd, F_GETFD) < 0)
+                        (void) open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv) {
         Client client = {};
         ExitStatus status;
         int first, r;
 
+        fill_closed();
         /* A reader may have seen enough. Services pass on that they ignore it. */
         (void) signal(SIGPIPE, SIG_DFL);
         (void) setlocale(LC_CTYPE, "");
