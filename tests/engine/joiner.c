@@ -7,7 +7,6 @@
  *   ready      windows until they take no trap
  *   quick      fails if they do
  *   pair:N     N windows
- *   pairs:MS   windows for so long
  *   nap:NS     a window that sleeps so long; writes "nap START END TID"
  *   spin:NS    the same, running
  *   turns:N    N windows, each of which leaves the CPU
@@ -100,13 +99,6 @@ static void pair(unsigned long n) {
                 begin();
                 end();
         }
-}
-
-static void pairs(unsigned long ms) {
-        uint64_t until = now_ns() + ms * 1000000;
-
-        while (now_ns() < until)
-                pair(1000);
 }
 
 /* As the header does it. */
@@ -474,7 +466,6 @@ static const struct Word {
         { "ready", .plain = ready },
         { "quick", .plain = quick },
         { "pair", .number = pair },
-        { "pairs", .number = pairs },
         { "nap", .number = nap },
         { "spin", .number = spin },
         { "turns", .number = turns },

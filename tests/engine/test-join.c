@@ -204,7 +204,7 @@ static void test_looks(void **state) {
         Statistics s;
         Result result;
 
-        start(&victim, "ready pairs:1500");
+        start(&victim, "ready pair:20000000");
         for (unsigned i = 0; i < 500; i++) {
                 (void) usleep(2000);
                 engine_collect(engine);
