@@ -48,14 +48,14 @@ typedef struct Signals {
         struct sigaction interrupt, quit;
 } Signals;
 
-static void set_signals(const Signals *signals, Signals *ret) {
-        (void) sigaction(SIGINT, &signals->interrupt, &ret->interrupt);
-        (void) sigaction(SIGQUIT, &signals->quit, &ret->quit);
+/* ret_before may be NULL. */
+static void set_signals(const Signals *signals, Signals *ret_before) {
+        (void) sigaction(SIGINT, &signals->interrupt, ret_before ? &ret_before->interrupt : NULL);
+        (void) sigaction(SIGQUIT, &signals->quit, ret_before ? &ret_before->quit : NULL);
 }
 
 /* Returns 0 and how it has ended, or a negative errno after it has said what is wrong. */
 static int run_and_wait(const char *path, const Signals *signals, int *ret_status) {
-        Signals ours;
         pid_t pid;
 
         (void) fflush(stdout);
@@ -67,7 +67,7 @@ static int run_and_wait(const char *path, const Signals *signals, int *ret_statu
                 return r;
         }
         if (pid == 0) {
-                set_signals(signals, &ours);
+                set_signals(signals, NULL);
                 run(path);
         }
         while (waitpid(pid, ret_status, 0) < 0)
@@ -82,12 +82,12 @@ static int run_and_wait(const char *path, const Signals *signals, int *ret_statu
 
 int editor_run(const char *path) {
         const Signals ignored = { { .sa_handler = SIG_IGN }, { .sa_handler = SIG_IGN } };
-        Signals before, unused;
+        Signals before;
         int status = 0, r;
 
         set_signals(&ignored, &before);
         r = run_and_wait(path, &before, &status);
-        set_signals(&before, &unused);
+        set_signals(&before, NULL);
         if (r < 0)
                 return r;
         if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
