@@ -16,14 +16,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/duration.h"
+#include "base/clock.h"
 #include "elf/changed-code.h"
 #include "elf/probe-kind.h"
 #include "elf/read.h"
 #include "file/processes.h"
+#include "task-begin.h"
 
 #define PROCESSES_MAX 16     /* who hooks one process of a unit hooks all */
 #define LINES_MAX     100000 /* of all of them: a user can have any number of mappings */
@@ -91,30 +91,13 @@ static int open_memory(uint32_t pid) {
         return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static uint64_t clock_ns(clockid_t id) {
-        struct timespec now = {};
-
-        (void) clock_gettime(id, &now);
-        return (uint64_t) now.tv_sec * NSEC_PER_SEC + (uint64_t) now.tv_nsec;
-}
-
-/* When it was started, since the epoch: the 22nd field, the second of which may have blanks. */
+/* When it was started, since the epoch. */
 static uint64_t start_of(uint32_t pid) {
-        _cleanup_fclose_ FILE *f = process_open_file(pid, "stat");
-        _cleanup_free_ char *line = NULL;
-        const char *field;
-        uint64_t start_ns;
-        size_t size = 0;
+        uint64_t begin_ns;
 
-        if (!f || getline(&line, &size, f) <= 0)
+        if (task_read_begin(pid, &begin_ns) < 0)
                 return UINT64_MAX;
-        field = strrchr(line, ')');
-        for (unsigned i = 0; i < 20 && field; i++)
-                field = strchr(field + 1, ' ');
-        if (!field)
-                return UINT64_MAX;
-        start_ns = strtoull(field, NULL, 10) * NSEC_PER_SEC / (uint64_t) sysconf(_SC_CLK_TCK);
-        return clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_BOOTTIME) - start_ns);
+        return clock_read_ns(CLOCK_REALTIME) - (clock_read_ns(CLOCK_BOOTTIME) - begin_ns);
 }
 
 static void look_at_maps(Search *search, uint32_t pid, FILE *maps, int memory_fd) {

@@ -18,10 +18,10 @@
 
 #include "base/clock.h"
 #include "cgroup.h"
+#include "task-begin.h"
 #include "task-name.h"
 
 #define TASKS_MAX      256
-#define STAT_BEGIN     20 /* the field behind the name: proc(5) */
 #define PROC_FILE_MAX  8192
 #define FIRST_NS_INODE 0xeffffffc /* PROC_PID_INIT_INO */
 
@@ -89,19 +89,18 @@ static char *find_cgroup(const char *text) {
         return line ? strndup(line, strcspn(line, "\n")) : NULL;
 }
 
-/* Of what /proc/TID/stat says, in clock ticks since the machine was started. */
-static uint64_t parse_begin(const char *stat) {
-        const char *p = strrchr(stat, ')');
-        uint64_t ticks, ns, awake_ns, suspended_ns;
+/* By the clock of events. */
+static int read_begin(uint32_t tid, uint64_t *ret) {
+        uint64_t ns, awake_ns, suspended_ns;
+        int r;
 
-        for (unsigned i = 0; i < STAT_BEGIN && p; i++)
-                p = strchr(p + 1, ' ');
-        if (!p || sscanf(p, "%" SCNu64, &ticks) != 1)
-                return 0;
-        ns = ticks * (UINT64_C(1000000000) / (uint64_t) sysconf(_SC_CLK_TCK));
+        r = task_read_begin(tid, &ns);
+        if (r < 0)
+                return r;
         awake_ns = now_ns(); /* first: it is never the later one */
         suspended_ns = clock_read_ns(CLOCK_BOOTTIME) - awake_ns;
-        return ns > suspended_ns ? ns - suspended_ns : 0;
+        *ret = ns > suspended_ns ? ns - suspended_ns : 0;
+        return 0;
 }
 
 static int read_task(int cgroup_root, uint32_t tid, KernelTask *ret) {
@@ -120,10 +119,9 @@ static int read_task(int cgroup_root, uint32_t tid, KernelTask *ret) {
         r = task_read_name(tid, task.comm);
         if (r < 0)
                 return r;
-        r = read_proc(tid, "stat", text);
+        r = read_begin(tid, &task.begin_ns);
         if (r < 0)
                 return r;
-        task.begin_ns = parse_begin(text);
         r = read_proc(tid, "cgroup", text);
         if (r < 0)
                 return r;

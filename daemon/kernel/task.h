@@ -15,7 +15,7 @@
 typedef struct KernelTask {
         uint32_t tid;
         uint32_t pid;
-        uint64_t begin_ns;  /* then, or up to a clock tick earlier; 0: unknown */
+        uint64_t begin_ns;  /* then, or up to a clock tick earlier */
         uint64_t cgroup_id; /* 0: unknown */
         char *cgroup;       /* its path in the cgroup v2 hierarchy; NULL: unknown */
         char comm[TLOB_COMM_LEN + 1];
